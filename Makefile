@@ -1,0 +1,48 @@
+# `make` alone lists the targets. Everything is installed into .venv and nowhere else.
+PYTHON ?= python3.11
+PY := .venv/bin/python
+.DEFAULT_GOAL := help
+
+.PHONY: help install test test-fast lint format demo bench proof docs clean
+
+help: ## this list
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+install: .venv/.installed ## make .venv and install modelwright with what the tests need
+
+.venv/.installed: pyproject.toml Makefile
+	$(PYTHON) -m venv .venv
+	$(PY) -m pip install --quiet --disable-pip-version-check -e '.[dev,qnn,openvino]'
+	touch .venv/.installed
+
+test: install ## all tests
+	$(PY) -m pytest tests/unit -n 2
+	$(PY) -m pytest tests/ep tests/e2e
+
+test-fast: install ## unit tests only, under a minute
+	$(PY) -m pytest tests/unit -n 2
+
+lint: install ## ruff, mypy, import contracts, generated docs
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	$(PY) -c "from importlinter.cli import lint_imports_command; lint_imports_command()"
+
+format: install ## let ruff rewrite the code
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+bench: install ## the benchmarks; results go to bench/results/
+	$(PY) -m bench
+
+proof: install ## the long proofs (minutes to hours); results go to bench/results/
+	$(PY) bench/judge_proof.py
+
+docs: install ## write docs/commands.md from the code again
+	$(PY) docs/generate_commands.py
+
+demo: install ## the main job, on a small model
+	$(PY) demo/run.py
+
+clean: ## remove .venv and caches
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -1,0 +1,36 @@
+"""Where everything we keep lives. `MODELWRIGHT_HOME` moves all of it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from modelwright._lazy import lazy
+
+if TYPE_CHECKING:
+    import platformdirs
+else:
+    platformdirs = lazy("platformdirs")
+
+HOME_VARIABLE = "MODELWRIGHT_HOME"
+
+
+def home() -> Path:
+    """The root of the store, the runtimes, the logs and the locks. Not created by asking."""
+    chosen = os.environ.get(HOME_VARIABLE)
+    if chosen:
+        return Path(chosen).expanduser().absolute()
+    return Path(platformdirs.user_cache_dir("modelwright", appauthor=False))
+
+
+def store_dir() -> Path:
+    return home() / "store"
+
+
+def runtimes_dir() -> Path:
+    return home() / "runtimes"
+
+
+def logs_dir() -> Path:
+    return home() / "logs"
