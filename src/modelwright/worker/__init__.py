@@ -1,0 +1,32 @@
+"""Child processes: isolation, limits, the ways they end, and other interpreters."""
+
+from modelwright.worker._create import create_runtime
+from modelwright.worker._exit import Exit, decode_exit
+from modelwright.worker._result import Failure, FailureKind, Result
+from modelwright.worker._runner import progress
+from modelwright.worker._runtime import Runtime
+from modelwright.worker._runtimes import RuntimeStatus, find_runtime, list_runtimes, remove_runtime
+from modelwright.worker._task import Task, TaskFunction, task
+from modelwright.worker._watch import ProgressCallback
+from modelwright.worker._worker import Worker, run
+
+__all__ = [
+    "Exit",
+    "Failure",
+    "FailureKind",
+    "ProgressCallback",
+    "Result",
+    "Runtime",
+    "RuntimeStatus",
+    "Task",
+    "TaskFunction",
+    "Worker",
+    "create_runtime",
+    "decode_exit",
+    "find_runtime",
+    "list_runtimes",
+    "progress",
+    "remove_runtime",
+    "run",
+    "task",
+]

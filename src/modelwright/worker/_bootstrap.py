@@ -1,0 +1,34 @@
+"""Runs by path in a child interpreter, which need not have modelwright or any of its dependencies.
+
+Makes exactly the `modelwright` package importable from the folder it was started for, and nothing beside it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import os
+import sys
+
+
+def _load_package(folder: str) -> None:
+    start = os.path.join(folder, "__init__.py")  # noqa: PTH118 pathlib is not worth its import here
+    spec = importlib.util.spec_from_file_location("modelwright", start, submodule_search_locations=[folder])
+    if spec is None or spec.loader is None:
+        raise ImportError(f"no modelwright package in {folder}")
+    package = importlib.util.module_from_spec(spec)
+    sys.modules["modelwright"] = package
+    spec.loader.exec_module(package)
+
+
+def main() -> None:
+    folder, plan = sys.argv[1], json.loads(sys.argv[2])
+    sys.argv[1:] = []
+    _load_package(folder)
+    serving = importlib.import_module("modelwright.worker._serve")
+    serving.serve(serving.Plan(**plan))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+"""What parent, supervisor and runner say to each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from modelwright.worker._payload import Parcel
+from modelwright.worker._result import Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Parent to runner: make this call."""
+
+    number: int
+    name: str
+    root: str | None
+    arguments: Parcel
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Runner to parent: still at it."""
+
+    number: int
+    message: str
+    fraction: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Runner to parent: the call has ended. `error` is a pickled WrightError."""
+
+    number: int
+    value: Parcel | None
+    failure: Failure | None
+    error: bytes | None
+    cpu_s: float
+    cpu_total_s: float
+    peak_rss_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """Parent to supervisor: a call starts; its output goes to `log`."""
+
+    log: str
+    memory_limit: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Parent to supervisor: the call has ended; answer with `Ended`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    log_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Parent to supervisor: is the tree doing anything? Answer with `Activity`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    log_bytes: int
+    cpu_s: float
+    waits_for_cpu: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """Parent to supervisor: end the whole tree; answer with `Died`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Died:
+    """Supervisor to parent: the runner and all it started are gone. `code` is as `subprocess` gives it."""
+
+    code: int | None
+    killed_for: Literal["request", "memory_limit"] | None
+    cpu_s: float | None
+    peak_rss_bytes: int | None
+    oom_evidence: str | None
+    log_bytes: int
+    survivors: int = 0

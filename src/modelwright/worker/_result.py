@@ -1,0 +1,65 @@
+"""What came of one call in a child: a value, or a typed failure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, Literal, TypeVar, cast
+
+from modelwright.errors import ExecutionError, WrightError
+
+T_co = TypeVar("T_co", covariant=True)
+
+FailureKind = Literal["crash", "timeout", "stalled", "oom", "import_error", "raised"]
+
+_FIXES: dict[FailureKind, str] = {
+    "crash": "Look for the native library named last in the log",
+    "timeout": "Give it more time, or look in the log for where it stood",
+    "stalled": "Look in the log for where it stood still",
+    "oom": "Use a smaller model or batch, or a machine with more memory; details are in the log",
+    "import_error": "Install or repair the package; details are in the log",
+    "raised": "The traceback is in the log",
+}
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a call gave no value. `name` is the decoded signal or status, `error` the child's WrightError."""
+
+    kind: FailureKind
+    message: str
+    signal: int | None = None
+    exit_code: int | None = None
+    name: str | None = None
+    error: WrightError | None = None
+    traceback: str | None = None
+
+
+@dataclass(frozen=True)
+class Result(Generic[T_co]):
+    """A finished call. `peak_rss_bytes` is that of the largest process; unknown is None."""
+
+    task: str
+    value: T_co | None
+    failure: Failure | None
+    duration_s: float
+    cpu_s: float | None
+    peak_rss_bytes: int | None
+    log: Path | None
+
+    @property
+    def ok(self) -> bool:
+        return self.failure is None
+
+    def unwrap(self) -> T_co:
+        """The value; or the child's own WrightError, or an ExecutionError that says how the child ended."""
+        if self.failure is None:
+            return cast(T_co, self.value)
+        if self.failure.error is not None:
+            raise self.failure.error
+        advice = _FIXES[self.failure.kind]
+        raise ExecutionError(
+            f"The worker process of {self.task} failed.",
+            cause=self.failure.message,
+            fix=f"{advice}: {self.log}" if self.log else f"{advice}.",
+        )

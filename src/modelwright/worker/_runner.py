@@ -1,0 +1,133 @@
+"""The half of the child that works: takes calls, makes them, and says how they ended."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import pickle
+import sys
+import traceback
+from dataclasses import dataclass
+from typing import Any
+
+from modelwright.errors import WrightError
+from modelwright.worker import _usage
+from modelwright.worker._channel import Channel
+from modelwright.worker._messages import Call, Done, Progress
+from modelwright.worker._payload import Parcel, Scratch, pack, unpack
+from modelwright.worker._result import Failure
+from modelwright.worker._task import resolve
+
+_LONGEST_MESSAGE = 4 << 10
+_LONGEST_TRACEBACK = 32 << 10
+_LONGEST_ERROR = 1 << 20
+
+
+@dataclass(slots=True)
+class _Post:
+    """Where progress of the running call goes; nowhere when the code runs in the user's own process."""
+
+    channel: Channel | None = None
+    number: int = 0
+
+
+_post = _Post()
+
+
+def progress(message: str, fraction: float | None = None) -> None:
+    """Tell the parent that work goes on. Outside a worker it does nothing."""
+    if _post.channel is not None:
+        _post.channel.send(Progress(_post.number, message[:_LONGEST_MESSAGE], fraction))
+
+
+def serve_calls(channel: Channel, scratch: Scratch) -> None:
+    """Make calls until the parent is gone."""
+    pid = os.getpid()
+    _post.channel = channel
+    while (call := channel.receive()) is not None:
+        _post.number = call.number
+        done = _perform(call, scratch)
+        if os.getpid() != pid:
+            # A task forked and its copy came back here: that copy is not the worker.
+            os._exit(0)
+        _flush()
+        channel.send(done)
+
+
+def _perform(call: Call, scratch: Scratch) -> Done:
+    _usage.reset_peak_rss()
+    before = _usage.cpu_s()
+    value, failure, error = _attempt(call, scratch)
+    after = _usage.cpu_s()
+    return Done(call.number, value, failure, error, after - before, after, _usage.peak_rss_bytes())
+
+
+def _attempt(call: Call, scratch: Scratch) -> tuple[Parcel | None, Failure | None, bytes | None]:
+    ready = returned = False
+    # Whatever a task raises, SystemExit and KeyboardInterrupt too, must reach the parent.
+    try:
+        function, args, kwargs = _prepare(call)
+        ready = True
+        value = function(*args, **kwargs)
+        returned = True
+        return pack(value, scratch), None, None
+    except WrightError as error:
+        return None, _raised(error), _pickled(error)
+    except MemoryError as error:
+        return None, _described("oom", f"not enough memory: {_line(error)}", error), None
+    except ImportError as error:
+        return None, _described("import_error", _line(error), error), None
+    except BaseException as error:  # noqa: BLE001 see above
+        if not ready:
+            return None, _described("import_error", f"{call.name} does not load: {_line(error)}", error), None
+        if returned:
+            return None, _described("raised", f"the result cannot be sent back: {_line(error)}", error), None
+        return None, _raised(error), None
+
+
+def _prepare(call: Call) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    if call.root is not None and call.root not in sys.path:
+        sys.path.append(call.root)
+    function = resolve(call.name)
+    args, kwargs = unpack(call.arguments)
+    return function, args, kwargs
+
+
+def _raised(error: BaseException) -> Failure:
+    if isinstance(error, SystemExit):
+        code = error.code if isinstance(error.code, int) else int(error.code is not None)
+        return Failure("raised", f"the task called sys.exit({error.code!r})", exit_code=code, traceback=_trace(error))
+    return _described("raised", _line(error), error)
+
+
+def _described(kind: Any, message: str, error: BaseException) -> Failure:
+    return Failure(kind, message[:_LONGEST_MESSAGE], traceback=_trace(error))
+
+
+def _line(error: BaseException) -> str:
+    text = "".join(traceback.format_exception_only(error)).strip()
+    return text.splitlines()[0] if text else type(error).__name__
+
+
+def _trace(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error))[-_LONGEST_TRACEBACK:]
+
+
+def _pickled(error: WrightError) -> bytes | None:
+    """None when the error cannot travel; its text still does."""
+    try:
+        data = pickle.dumps(error, protocol=5)
+    except Exception:  # noqa: BLE001 a user's class may fail to pickle in any way
+        return None
+    return data if len(data) <= _LONGEST_ERROR else None
+
+
+def _flush() -> None:
+    """Output printed during a call belongs to its log, that of native code too."""
+    for stream in (sys.stdout, sys.stderr):
+        # The task may have closed or replaced the stream.
+        with contextlib.suppress(ValueError, OSError, AttributeError):
+            stream.flush()
+    if sys.platform != "win32":
+        ctypes.CDLL(None).fflush(None)

@@ -1,0 +1,152 @@
+"""Waiting for one call: its result, its end, its time limit or its standstill, whichever comes first."""
+
+from __future__ import annotations
+
+import selectors
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from modelwright.worker._launch import Child
+from modelwright.worker._messages import Activity, Died, Done, End, Ended, Kill, Look, Progress
+
+ProgressCallback = Callable[[str, float | None], None]
+
+# Waiting loops use a little CPU too; less than this share of one core counts as standing still.
+_IDLE_SHARE = 0.01
+_LOOKS_PER_STALL = 5
+_ANSWER_S = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    timeout: float
+    stall: float | None = None
+    memory_limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How the wait ended: with `done`, with `died`, or because a limit was `reached`."""
+
+    done: Done | None = None
+    died: Died | None = None
+    reached: Literal["timeout", "stalled"] | None = None
+    log_bytes: int = 0
+
+
+class _Standstill:
+    """Decides when nothing has moved for `stall` seconds: no progress, no output, no CPU time."""
+
+    def __init__(self, stall: float, now: float) -> None:
+        self.reached = False
+        self.next_look = now
+        self._stall = stall
+        self._since = now
+        self._cpu_s = 0.0
+        self._log_bytes = 0
+
+    def moved(self, now: float) -> None:
+        self._since = now
+
+    def look_due(self, now: float) -> bool:
+        if now < self.next_look:
+            return False
+        self.next_look = now + self._stall / _LOOKS_PER_STALL
+        return True
+
+    def observe(self, activity: Activity, now: float) -> None:
+        worked = activity.cpu_s - self._cpu_s > _IDLE_SHARE * self._stall
+        if worked or activity.waits_for_cpu or activity.log_bytes != self._log_bytes:
+            self._since = now
+            self._cpu_s, self._log_bytes = activity.cpu_s, activity.log_bytes
+        self.reached = now - self._since >= self._stall
+
+
+class Watch:
+    """One call on one child."""
+
+    def __init__(self, child: Child, number: int, limits: Limits, on_progress: ProgressCallback | None) -> None:
+        now = time.monotonic()
+        self._child = child
+        self._number = number
+        self._on_progress = on_progress
+        self._deadline = now + limits.timeout
+        self._standstill = _Standstill(limits.stall, now) if limits.stall is not None else None
+        self._done: Done | None = None
+        self._died: Died | None = None
+
+    def wait(self) -> Outcome:
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._child.control, selectors.EVENT_READ)
+            selector.register(self._child.data, selectors.EVENT_READ)
+            while True:
+                now = time.monotonic()
+                selector.select(max(0.0, self._next_event() - now))
+                self._listen(selector)
+                if outcome := self._outcome(time.monotonic()):
+                    return outcome
+
+    def _next_event(self) -> float:
+        if self._standstill is None:
+            return self._deadline
+        return min(self._deadline, self._standstill.next_look)
+
+    def _listen(self, selector: selectors.BaseSelector) -> None:
+        # The supervisor first: when it reports the end, all the runner ever said has arrived.
+        for message in self._child.control.drain():
+            self._hear(message)
+        for message in self._child.data.drain():
+            self._hear(message)
+        if self._child.data.closed and self._child.data in selector.get_map():
+            selector.unregister(self._child.data)
+
+    def _hear(self, message: object) -> None:
+        now = time.monotonic()
+        match message:
+            case Progress(number) if number == self._number:
+                if self._standstill is not None:
+                    self._standstill.moved(now)
+                if self._on_progress is not None:
+                    self._on_progress(message.message, message.fraction)
+            case Done(number) if number == self._number:
+                self._done = message
+            case Activity() if self._standstill is not None:
+                self._standstill.observe(message, now)
+            case Died():
+                self._died = message
+
+    def _outcome(self, now: float) -> Outcome | None:
+        if self._done is not None:
+            return self._finished(self._done)
+        if self._died is not None or self._child.control.closed:
+            return Outcome(died=self._died)
+        if now >= self._deadline:
+            return self._killed("timeout")
+        if self._standstill is not None:
+            if self._standstill.reached:
+                return self._killed("stalled")
+            if self._standstill.look_due(now):
+                self._child.control.send(Look())
+        return None
+
+    def _finished(self, done: Done) -> Outcome:
+        self._child.control.send(End())
+        answer: Ended | Died | None = self._died or self._answer(Ended, Died)
+        died = answer if isinstance(answer, Died) else None
+        return Outcome(done=done, died=died, log_bytes=answer.log_bytes if answer else 0)
+
+    def _killed(self, limit: Literal["timeout", "stalled"]) -> Outcome:
+        self._child.control.send(Kill())
+        died = self._answer(Died)
+        return Outcome(died=died if isinstance(died, Died) else None, reached=limit)
+
+    def _answer(self, *kinds: type[Ended] | type[Died]) -> Ended | Died | None:
+        """The supervisor's answer to an order, or None when it has none in time."""
+        patience = time.monotonic() + _ANSWER_S
+        while (left := patience - time.monotonic()) > 0 and not self._child.control.closed:
+            message = self._child.control.receive(left)
+            if isinstance(message, kinds):
+                return message
+        return None

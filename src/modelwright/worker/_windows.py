@@ -1,0 +1,197 @@
+"""Windows: a job object instead of a supervising process. When the parent dies, the job takes the tree along.
+
+A thread of the parent stands in for the supervisor and speaks its language; the rest of the room is the same.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+_LAUNCHER_VARIABLE = "__PYVENV_LAUNCHER__"
+
+
+def past_launcher(python: str) -> tuple[str, dict[str, str]]:
+    """The interpreter behind a virtual environment's python.exe, and the variable that makes it act for it.
+
+    That python.exe only starts another process, which would escape the job and could not take our socket.
+    """
+    config = Path(python).parent.parent / "pyvenv.cfg"
+    if not config.is_file():
+        return python, {}
+    lines = (line.partition("=") for line in config.read_text(encoding="utf-8").splitlines())
+    found = {key.strip(): value.strip() for key, _, value in lines}
+    behind = found.get("executable") or str(Path(found.get("home", "")) / "python.exe")
+    return behind, {_LAUNCHER_VARIABLE: python}
+
+
+if sys.platform == "win32":
+    import ctypes
+    import os
+    import socket
+    import subprocess
+    import threading
+    from ctypes import wintypes
+    from typing import Literal
+
+    from modelwright.worker._channel import Channel
+    from modelwright.worker._log import BoundedLog
+    from modelwright.worker._messages import Activity, Begin, Died, End, Ended, Kill, Look
+
+    THIS_PROCESS = -1
+    _KILL_ON_JOB_CLOSE = 0x2000
+    _BASIC_ACCOUNTING = 1
+    _EXTENDED_LIMITS = 9
+    _TICKS_PER_S = 10_000_000
+    _TURN_S = 0.05
+    _KILL_S = 5.0
+    _CHUNK = 1 << 16
+    _kernel32 = ctypes.WinDLL("kernel32", use_last_error=True)
+    _kernel32.CreateJobObjectW.restype = wintypes.HANDLE
+
+    class _Limits(ctypes.Structure):
+        """JOBOBJECT_EXTENDED_LIMIT_INFORMATION."""
+
+        _fields_ = (
+            ("times", ctypes.c_int64 * 2),
+            ("flags", ctypes.c_uint32),
+            ("working_sets", ctypes.c_size_t * 2),
+            ("active_processes", ctypes.c_uint32),
+            ("affinity", ctypes.c_size_t),
+            ("classes", ctypes.c_uint32 * 2),
+            ("io_counters", ctypes.c_uint64 * 6),
+            ("memory", ctypes.c_size_t * 4),
+        )
+
+    class _Accounting(ctypes.Structure):
+        """JOBOBJECT_BASIC_ACCOUNTING_INFORMATION."""
+
+        _fields_ = (
+            ("user", ctypes.c_int64),
+            ("kernel", ctypes.c_int64),
+            ("period", ctypes.c_int64 * 2),
+            ("faults", ctypes.c_uint32),
+            ("processes", ctypes.c_uint32),
+            ("active", ctypes.c_uint32),
+            ("terminated", ctypes.c_uint32),
+        )
+
+    class _Memory(ctypes.Structure):
+        """PROCESS_MEMORY_COUNTERS."""
+
+        _fields_ = (
+            ("size", ctypes.c_uint32),
+            ("faults", ctypes.c_uint32),
+            ("peak_working_set", ctypes.c_size_t),
+            ("working_set", ctypes.c_size_t),
+            ("others", ctypes.c_size_t * 6),
+        )
+
+    def peak_working_set(process: int) -> int | None:
+        memory = _memory(process)
+        return None if memory is None else memory.peak_working_set
+
+    def start(command: list[str], data: socket.socket, control: Channel) -> subprocess.Popen[bytes]:
+        """Start a runner inside a job. It waits for its socket, so nothing runs before the job holds it."""
+        output, printed = os.pipe()
+        python, extra = past_launcher(command[0])
+        process = subprocess.Popen(
+            [python, *command[1:]],
+            env={**os.environ, **extra},
+            stdin=subprocess.PIPE,
+            stdout=printed,
+            stderr=printed,
+            creationflags=subprocess.CREATE_NO_WINDOW | subprocess.CREATE_NEW_PROCESS_GROUP,
+        )
+        os.close(printed)
+        supervisor = _Supervisor(process, output, control)
+        assert process.stdin is not None
+        with process.stdin as line:
+            line.write(data.share(process.pid))
+        threading.Thread(target=supervisor.watch, name="modelwright-supervisor", daemon=True).start()
+        return process
+
+    class _Supervisor:
+        """Watches one runner from a thread. The job handle is the leash: closing it ends the tree."""
+
+        def __init__(self, process: subprocess.Popen[bytes], output: int, control: Channel) -> None:
+            self._process = process
+            self._handle = int(process._handle)  # type: ignore[attr-defined]
+            self._output = output
+            self._control = control
+            self._job = _make_job(self._handle)
+            self._log = BoundedLog()
+            self._log_turn = threading.Lock()
+            self._limit: int | None = None
+            self._killed_for: Literal["request", "memory_limit"] | None = None
+            self._drainer = threading.Thread(target=self._drain, name="modelwright-log", daemon=True)
+
+        def watch(self) -> None:
+            self._drainer.start()
+            while self._process.poll() is None and not self._control.closed:
+                order = self._control.receive(_TURN_S)
+                if order is not None:
+                    self._obey(order)
+                self._check_memory()
+            cpu_s, peak = _cpu_s(self._job), peak_working_set(self._handle)
+            _kernel32.TerminateJobObject(wintypes.HANDLE(self._job), 1)
+            _kernel32.CloseHandle(wintypes.HANDLE(self._job))
+            code = self._process.wait()
+            self._drainer.join(_KILL_S)
+            with self._log_turn:
+                seen = self._log.finish()
+            self._control.send(Died(code, self._killed_for, cpu_s, peak, None, seen))
+            self._control.close()
+
+        def _obey(self, order: object) -> None:
+            with self._log_turn:
+                match order:
+                    case Begin(log, memory_limit):
+                        self._log.begin(log)
+                        self._limit = memory_limit
+                    case End():
+                        self._limit = None
+                        self._control.send(Ended(self._log.finish()))
+                    case Look():
+                        self._control.send(Activity(self._log.total, _cpu_s(self._job) or 0.0))
+                    case Kill():
+                        self._killed_for = "request"
+                        self._process.kill()
+
+        def _check_memory(self) -> None:
+            """Only the runner itself is weighed here; a helper it starts is not."""
+            memory = _memory(self._handle) if self._limit is not None else None
+            if memory is not None and self._limit is not None and memory.working_set > self._limit:
+                self._killed_for = "memory_limit"
+                self._process.kill()
+
+        def _drain(self) -> None:
+            while chunk := os.read(self._output, _CHUNK):
+                with self._log_turn:
+                    self._log.write(chunk)
+            os.close(self._output)
+
+    def _make_job(process: int) -> int:
+        job = _kernel32.CreateJobObjectW(None, None)
+        limits = _Limits(flags=_KILL_ON_JOB_CLOSE)
+        size = ctypes.sizeof(limits)
+        ready = _kernel32.SetInformationJobObject(
+            wintypes.HANDLE(job), _EXTENDED_LIMITS, ctypes.byref(limits), size
+        ) and _kernel32.AssignProcessToJobObject(wintypes.HANDLE(job), wintypes.HANDLE(process))
+        if not ready:
+            raise ctypes.WinError(ctypes.get_last_error())
+        return int(job)
+
+    def _cpu_s(job: int) -> float | None:
+        times = _Accounting()
+        size = ctypes.sizeof(times)
+        if not _kernel32.QueryInformationJobObject(
+            wintypes.HANDLE(job), _BASIC_ACCOUNTING, ctypes.byref(times), size, None
+        ):
+            return None
+        return float(times.user + times.kernel) / _TICKS_PER_S
+
+    def _memory(process: int) -> _Memory | None:
+        memory = _Memory(size=ctypes.sizeof(_Memory))
+        found = _kernel32.K32GetProcessMemoryInfo(wintypes.HANDLE(process), ctypes.byref(memory), memory.size)
+        return memory if found else None

@@ -1,0 +1,198 @@
+"""Run a marked function in a child process: once, or many times in the same warm one."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import pickle
+import sys
+import threading
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from modelwright.errors import WrightError
+from modelwright.worker._exit import decode_exit
+from modelwright.worker._launch import Child, launch
+from modelwright.worker._logs import new_log, prune_logs
+from modelwright.worker._messages import Begin, Call, Died, Done
+from modelwright.worker._payload import pack, unpack
+from modelwright.worker._result import Failure, FailureKind, Result
+from modelwright.worker._runtime import Runtime
+from modelwright.worker._task import Task
+from modelwright.worker._watch import Limits, Outcome, ProgressCallback, Watch
+
+T = TypeVar("T")
+
+
+def run(
+    task: Task[T],
+    *,
+    runtime: Runtime | None = None,
+    timeout: float,
+    stall: float | None = None,
+    memory_limit: int | None = None,
+    on_progress: ProgressCallback | None = None,
+) -> Result[T]:
+    """Make one call in a child of its own. See `Worker.run`."""
+    with Worker(runtime=runtime) as worker:
+        return worker.run(task, timeout=timeout, stall=stall, memory_limit=memory_limit, on_progress=on_progress)
+
+
+class Worker:
+    """A warm child for many calls. After a crash or a time-out the next call gets a new one.
+
+    Calls from several threads take turns. Closing ends everything the tasks started, without teardown.
+    """
+
+    def __init__(self, *, runtime: Runtime | None = None) -> None:
+        self._runtime = runtime
+        self._child: Child | None = None
+        self._turn = threading.Lock()
+        self._numbers = itertools.count(1)
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the child and all its descendants; idempotent."""
+        with self._turn:
+            self._discard()
+
+    def run(
+        self,
+        task: Task[T],
+        *,
+        timeout: float,
+        stall: float | None = None,
+        memory_limit: int | None = None,
+        on_progress: ProgressCallback | None = None,
+    ) -> Result[T]:
+        """Make the call. It fails after `timeout` seconds, after `stall` seconds without progress, output or
+        CPU time, or when the tree holds more than `memory_limit` bytes."""
+        with self._turn:
+            started = time.monotonic()
+            try:
+                return self._run(task, Limits(timeout, stall, memory_limit), on_progress, started)
+            except BaseException:
+                # Ctrl-C, or an on_progress that raises: nobody waits for the child any more.
+                self._discard()
+                raise
+
+    def _run(self, task: Task[T], limits: Limits, on_progress: ProgressCallback | None, started: float) -> Result[T]:
+        log = new_log(task.name)
+        try:
+            child = self._child = self._child or self._start()
+        except OSError as error:
+            failure = Failure("crash", f"{self._python()} could not be started: {error.strerror or error}")
+            return _failed(task.name, failure, None, log, started)
+        number = next(self._numbers)
+        arguments = pack((task.args, dict(task.kwargs)), child.scratch)
+        child.control.send(Begin(str(log), limits.memory_limit))
+        root = None if self._runtime else task.root
+        child.data.send(Call(number, task.name, root, arguments))
+        outcome = Watch(child, number, limits, on_progress).wait()
+        return self._settle(task.name, child, outcome, log, started, limits)
+
+    def _settle(
+        self, name: str, child: Child, outcome: Outcome, log: Path, started: float, limits: Limits
+    ) -> Result[Any]:
+        done = outcome.done
+        try:
+            if done is None:
+                failure = _death(child, outcome, limits, time.monotonic() - started)
+                return _failed(name, failure, _died_usage(child, outcome.died), log, started)
+            child.cpu_total_s = done.cpu_total_s
+            usage = (done.cpu_s, done.peak_rss_bytes)
+            if done.failure is not None:
+                return _failed(name, _with_error(done), usage, log, started)
+            value = None if done.value is None else unpack(done.value)
+            kept = log if outcome.log_bytes and log.exists() else None
+            return Result(name, value, None, time.monotonic() - started, *usage, kept)
+        finally:
+            if done is None or outcome.died is not None:
+                self._discard()
+
+    def _python(self) -> Path:
+        return self._runtime.python if self._runtime else Path(sys.executable)
+
+    def _start(self) -> Child:
+        prune_logs()
+        return launch(self._python())
+
+    def _discard(self) -> None:
+        child, self._child = self._child, None
+        if child is not None:
+            child.close()
+
+
+def _failed(
+    name: str, failure: Failure, usage: tuple[float | None, int | None] | None, log: Path, started: float
+) -> Result[Any]:
+    cpu_s, peak = usage or (None, None)
+    duration = time.monotonic() - started
+    text = f"[modelwright: {name} failed after {duration:.1f} s: {failure.kind}: {failure.message}]\n"
+    # The result must arrive even where the log cannot be written.
+    kept = None
+    with contextlib.suppress(OSError):
+        with log.open("a", encoding="utf-8") as file:
+            file.write(f"{failure.traceback or ''}{text}")
+        kept = log
+    return Result(name, None, failure, duration, cpu_s, peak, kept)
+
+
+def _died_usage(child: Child, died: Died | None) -> tuple[float | None, int | None] | None:
+    """What the last call used: the supervisor counted the child's whole life."""
+    if died is None:
+        return None
+    cpu_s = None if died.cpu_s is None else max(0.0, died.cpu_s - child.cpu_total_s)
+    return cpu_s, died.peak_rss_bytes
+
+
+def _death(child: Child, outcome: Outcome, limits: Limits, duration: float) -> Failure:
+    """The failure of a call that gave no answer."""
+    died = outcome.died
+    left = f"; {died.survivors} process(es) could not be killed" if died and died.survivors else ""
+    if outcome.reached == "timeout":
+        return Failure("timeout", f"no result after {duration:.1f} s (limit {limits.timeout:g} s){left}")
+    if outcome.reached == "stalled":
+        return Failure("stalled", f"no progress, output or CPU time for {limits.stall:g} s{left}")
+    if died is None or died.code is None:
+        complaint = child.complaint()
+        cannot_import = complaint.startswith(("ImportError", "ModuleNotFoundError"))
+        kind: FailureKind = "import_error" if cannot_import else "crash"
+        return Failure(kind, f"the worker process could not work: {complaint or 'it was killed'}{left}")
+    if died.killed_for == "memory_limit":
+        return Failure("oom", f"it used more than the limit of {limits.memory_limit} bytes")
+    return _crash(died, died.code)
+
+
+def _crash(died: Died, code: int) -> Failure:
+    end = decode_exit(code)
+    if died.oom_evidence is not None:
+        return Failure("oom", f"killed for lack of memory: {died.oom_evidence}", end.signal, None, end.name)
+    words = f"{end.words} before it gave a result"
+    if end.name == "SIGKILL":
+        words = f"{end.words}; it may have been the kernel for lack of memory, but its counters do not say so"
+    kind: FailureKind = "oom" if end.name == "NO_MEMORY" else "crash"
+    return Failure(kind, words, end.signal, end.exit_code, end.name)
+
+
+def _with_error(done: Done) -> Failure:
+    """The failure as the child saw it, with its WrightError when the class is known here too."""
+    assert done.failure is not None
+    if done.error is None:
+        return done.failure
+    try:
+        error = pickle.loads(done.error)
+    except Exception:  # noqa: BLE001 the class may not import here, or not rebuild; its text is in the failure
+        return done.failure
+    if not isinstance(error, WrightError):
+        return done.failure
+    return Failure("raised", done.failure.message, error=error, traceback=done.failure.traceback)

@@ -1,0 +1,233 @@
+"""What the children in these tests do, mostly badly."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from typing import Any
+
+from modelwright.errors import InputError, WrightError
+from modelwright.worker import progress, task
+
+
+class HomemadeError(WrightError):
+    """A subclass of the user's own."""
+
+
+@task
+def echo(value: Any) -> Any:
+    return value
+
+
+@task
+def add(left: int, right: int = 0) -> int:
+    return left + right
+
+
+@task
+def pid() -> int:
+    return os.getpid()
+
+
+@task
+def segfault() -> None:
+    ctypes.string_at(0)
+
+
+@task
+def abort() -> None:
+    os.abort()
+
+
+@task
+def leave(code: int) -> None:
+    os._exit(code)
+
+
+@task
+def polite_exit(code: int) -> None:
+    sys.exit(code)
+
+
+@task
+def kill_self(number: int) -> None:
+    os.kill(os.getpid(), number)
+    time.sleep(60)
+
+
+@task
+def sleep(seconds: float) -> str:
+    time.sleep(seconds)
+    return "slept"
+
+
+@task
+def spin(seconds: float) -> str:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+    return "spun"
+
+
+@task
+def report_progress(steps: int, pause: float) -> int:
+    for step in range(steps):
+        progress(f"step {step}", step / steps)
+        time.sleep(pause)
+    return steps
+
+
+@task
+def print_slowly(seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        os.write(1, b".\n")
+        time.sleep(0.05)
+
+
+@task
+def raise_value_error(text: str) -> None:
+    raise ValueError(text)
+
+
+@task
+def raise_input_error() -> None:
+    raise InputError("The model is bad.", cause="it has no nodes", fix="Give one with nodes.")
+
+
+@task
+def raise_homemade_error() -> None:
+    raise HomemadeError("p", cause="c", fix="f")
+
+
+@task
+def raise_memory_error() -> None:
+    raise MemoryError("no room for 12 GB")
+
+
+@task
+def import_missing() -> None:
+    __import__("a_package_nobody_has")
+
+
+@task
+def give_unpicklable() -> Any:
+    return threading.Lock()
+
+
+@task
+def flood(megabytes: int) -> None:
+    line = b"x" * 1023 + b"\n"
+    os.write(1, b"FIRST LINE\n")
+    for _ in range(megabytes * 512):
+        os.write(1, line)
+        os.write(2, line)
+    os.write(2, b"LAST LINE\n")
+    raise RuntimeError("failed after printing")
+
+
+@task
+def say(text: str) -> None:
+    print(text)
+
+
+@task
+def say_from_c(text: str) -> None:
+    ctypes.CDLL(None).printf(text.encode())
+
+
+@task
+def write_garbage_everywhere() -> str:
+    garbage = os.urandom(4096)
+    for number in range(1, 256):
+        try:
+            os.write(number, garbage)
+        except OSError:
+            continue
+    return "survived"
+
+
+@task
+def close_everything() -> str:
+    os.closerange(3, 256)
+    return "never arrives"
+
+
+@task
+def double_fork_and_hang(marker: str) -> None:
+    """A daemon that left our session and group, and a parent that hangs."""
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.execv(sys.executable, [sys.executable, "-c", "import time; time.sleep(600)", marker])
+        os._exit(0)
+    time.sleep(600)
+
+
+@task
+def leave_daemon_and_return(marker: str) -> str:
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", marker], start_new_session=True)
+    return "returned"
+
+
+@task
+def hang_with_child(marker: str) -> None:
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", marker], start_new_session=True)
+    progress("hanging")
+    time.sleep(600)
+
+
+@task
+def fork_and_return() -> int:
+    if os.fork() == 0:
+        return -1
+    os.wait()
+    return os.getpid()
+
+
+@task
+def allocate(megabytes: int, hold: float = 0.0) -> int:
+    """Touches every page, a little at a time."""
+    blocks = []
+    for _ in range(megabytes // 4):
+        blocks.append(b"\x01" * (4 << 20))
+        time.sleep(0.001)
+    time.sleep(hold)
+    return len(blocks)
+
+
+@task
+def allocate_in_child(megabytes: int) -> None:
+    code = f"import time; b = b'x' * ({megabytes} << 20); time.sleep(30)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@task
+def double_array(array: Any) -> Any:
+    array *= 2
+    return array
+
+
+@task
+def search_path() -> list[str]:
+    return list(sys.path)
+
+
+@task
+def modules_and_environment() -> tuple[list[str], str]:
+    return sorted(sys.modules), sys.executable
+
+
+def unmarked() -> int:
+    return 1
+
+
+def interrupt_parent_soon(delay: float) -> threading.Timer:
+    timer = threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    return timer
