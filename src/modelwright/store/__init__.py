@@ -1,0 +1,34 @@
+"""The store: content-addressed files, tree manifests and a journal. See `Store`."""
+
+from modelwright.store._key import Key, stage_key
+from modelwright.store._store import Store
+from modelwright.store._types import (
+    Artifact,
+    Damage,
+    Entry,
+    FileEntry,
+    GcReport,
+    JsonValue,
+    Outcome,
+    Produced,
+    StoreStats,
+    VerifyReport,
+    Waiting,
+)
+
+__all__ = [
+    "Artifact",
+    "Damage",
+    "Entry",
+    "FileEntry",
+    "GcReport",
+    "JsonValue",
+    "Key",
+    "Outcome",
+    "Produced",
+    "Store",
+    "StoreStats",
+    "VerifyReport",
+    "Waiting",
+    "stage_key",
+]

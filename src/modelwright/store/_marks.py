@@ -1,0 +1,49 @@
+"""What is worth noting on a hit but not worth waiting for the disk: uses of entries, looks of large blobs.
+
+Small files that are never flushed. One that is lost, torn or stale costs a re-hash or an early collection,
+never a wrong answer. So a hit leaves the journal alone, and takes the same time on a slow disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from modelwright.store import _fs
+
+_WIDTH = 128
+
+
+class Marks:
+    def __init__(self, root: Path) -> None:
+        self._folder = root / "marks"
+
+    def touch(self, key: str) -> None:
+        """The entry was used now. Quietly nothing where nothing can be written."""
+        with contextlib.suppress(OSError):
+            _fs.step("mark a use")
+            (self._folder / key).touch()
+
+    def used(self, key: str) -> float:
+        """When the entry was last used, in seconds; 0 if that is not known."""
+        try:
+            return (self._folder / key).stat().st_mtime
+        except OSError:
+            return 0.0
+
+    def note_stamp(self, digest: str, stamp: str) -> None:
+        """The large blob looked like this when its content was right."""
+        with contextlib.suppress(OSError):
+            _fs.overwrite(self._folder / digest, stamp.ljust(_WIDTH).encode())
+
+    def stamp(self, digest: str) -> str | None:
+        try:
+            return (self._folder / digest).read_bytes().decode().rstrip()
+        except (OSError, UnicodeDecodeError):
+            return None
+
+    def sweep(self, keep: set[str]) -> None:
+        """Forget everything about entries and blobs that are gone."""
+        for path in self._folder.iterdir():
+            if path.name not in keep:
+                _fs.unlink(path)

@@ -1,0 +1,279 @@
+"""The store: every result once, under the key of what made it; never half-written, never served damaged."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from modelwright import home
+from modelwright._lazy import lazy
+from modelwright.errors import StoreError, UsageError
+from modelwright.store import _fs, _gc, _verify
+from modelwright.store._errors import disk_errors, full_disk_errors, read_only_error
+from modelwright.store._keep import Parcel, keep
+from modelwright.store._key import Key
+from modelwright.store._materialize import Folder, damaged
+from modelwright.store._names import list_folder
+from modelwright.store._session import Session
+from modelwright.store._types import (
+    Artifact,
+    Entry,
+    GcReport,
+    JsonValue,
+    Outcome,
+    Produced,
+    StoreStats,
+    VerifyReport,
+    Waiting,
+)
+
+if TYPE_CHECKING:
+    import filelock
+else:
+    filelock = lazy("filelock")
+
+GRACE_S = 120.0
+"""gc spares what was used this recently: between a hit and the lease after it nobody holds the entry."""
+
+
+class Store:
+    """Safe for many threads and many processes on one machine. Opens on first use; usable after a fork."""
+
+    def __init__(self, root: Path | None = None) -> None:
+        self.root = Path(os.path.abspath(root or home.store_dir()))  # noqa: PTH100 - no links followed
+        self._guard = threading.Lock()
+        self._sessions: list[Session] = []
+        self._finalizer = weakref.finalize(self, _close_all, self._sessions)
+
+    def close(self) -> None:
+        """End this process's work: its temp files, leases and connection. The next call opens again."""
+        _close_all(self._sessions)
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # keeping and finding
+
+    def put(
+        self,
+        files: Mapping[str, Path] | Path,
+        *,
+        key: Key,
+        roles: Mapping[str, str],
+        meta: Mapping[str, JsonValue] | None = None,
+        label: str = "",
+    ) -> Artifact:
+        """Copy files (name → source, or all of a folder) into the store. Sources are only read."""
+        session = self._writable("store an artifact")
+        with disk_errors(self.root, "store an artifact"), session.workdir() as work:
+            sources = list_folder(files) if isinstance(files, Path) else files
+            return keep(session, work, Parcel(key, label, sources, roles, meta or {}))
+
+    def get(self, key: Key) -> Artifact | None:
+        """The artifact, checked; None if there is none. A damaged one is logged, set aside and not served."""
+        session = self._session()
+        with disk_errors(self.root, "read the store"):
+            entry = session.journal.entry(key.digest)
+            artifact = None if entry is None else _verify.checked(session, entry)
+        if artifact is not None:
+            session.journal.marks.touch(key.digest)
+        return artifact
+
+    def once(
+        self,
+        key: Key,
+        produce: Callable[[Path], Produced],
+        *,
+        label: str = "",
+        on_wait: Callable[[Waiting], None] | None = None,
+    ) -> Outcome:
+        """The artifact of this key, made by `produce` in a private folder if nobody has made it yet.
+
+        Among all processes and threads one produces, the others wait (`on_wait` is told for whom) and reuse.
+        What `produce` raises comes through, and nothing is kept.
+        """
+        found = self.get(key)
+        if found is not None:
+            return Outcome(found, produced=False, waited_s=0.0)
+        session = self._writable("store an artifact")
+        with self._turn(session, key, on_wait) as waited:
+            found = self.get(key)
+            if found is not None:
+                return Outcome(found, produced=False, waited_s=waited)
+            return Outcome(self._produce(session, key, produce, label), produced=True, waited_s=waited)
+
+    def _produce(self, session: Session, key: Key, produce: Callable[[Path], Produced], label: str) -> Artifact:
+        with contextlib.ExitStack() as stack:
+            with disk_errors(self.root, "begin a stage"):
+                work = stack.enter_context(session.workdir())
+                folder = work / "files"
+                _fs.make_dir(folder)
+            with full_disk_errors(self.root, f"run stage {key.stage}"):
+                produced = produce(folder)
+            with disk_errors(self.root, "store an artifact"):
+                parcel = Parcel(key, label, list_folder(folder), produced.roles, produced.meta, move=True)
+                return keep(session, work, parcel)
+
+    @contextlib.contextmanager
+    def _turn(self, session: Session, key: Key, on_wait: Callable[[Waiting], None] | None) -> Iterator[float]:
+        lock = filelock.FileLock(self.root / "locks" / f"{key.digest}.lock", thread_local=False)
+        start = time.monotonic()
+        with disk_errors(self.root, "wait for a stage"):
+            free = _try_lock(lock)
+        if not free:
+            if on_wait is not None:
+                on_wait(session.journal.producer(key))
+            lock.acquire()
+        try:
+            waited = time.monotonic() - start
+            with _announced(session, key):
+                yield waited
+        finally:
+            lock.release()
+
+    # using
+
+    def materialize(
+        self, artifact: Artifact, destination: Path, *, link: bool = False, overwrite: bool = False
+    ) -> Path:
+        """Write the artifact as a folder; replaces only a folder that this made, unless told to overwrite.
+
+        Files are clones or copies that may be edited. `link=True` makes read-only hard links where it can:
+        for internal use only, since writing through one would damage the store (which notices).
+        """
+        session = self._session()
+        folder = Folder(session, destination)
+        with disk_errors(destination, f"write {destination}"), folder.turn():
+            folder.check_free(overwrite=overwrite)
+            if link and not session.journal.read_only:
+                self._require(session, artifact)
+                if folder.link(artifact):
+                    return destination
+            with self.lease(artifact):
+                folder.copy(artifact)
+        return destination
+
+    @contextlib.contextmanager
+    def lease(self, artifact: Artifact) -> Iterator[Artifact]:
+        """Keep the artifact from gc, in every process, until the block or this process ends."""
+        session = self._session()
+        if session.journal.read_only:  # nobody can remove anything either
+            self._require(session, artifact)
+            yield artifact
+            return
+        digests = {artifact.digest, *(file.digest for file in artifact.files)}
+        with session.hold(digests, "lease an artifact"):
+            self._require(session, artifact)
+            yield artifact
+
+    def _require(self, session: Session, artifact: Artifact) -> None:
+        entry = session.journal.entry(artifact.key.digest)
+        with disk_errors(self.root, "read the store"):
+            if entry is None or entry.digest != artifact.digest or _verify.checked(session, entry) is None:
+                raise damaged(artifact, "one of its files")
+
+    # looking and cleaning
+
+    def entries(self) -> tuple[Entry, ...]:
+        """Every entry, least recently used first."""
+        return tuple(self._session().journal.entries())
+
+    def find(self, text: str) -> Entry:
+        """The entry whose key begins with `text` (or is labelled so); a near miss is named in the error."""
+        entries = self.entries()
+        found = [entry for entry in entries if entry.key.digest.startswith(text) or entry.label == text]
+        if len(found) == 1 and text:
+            return found[0]
+        if found:
+            some = ", ".join(entry.key.digest[:12] for entry in found[:5])
+            fix = f"Give more of the key: {some}{', …' if len(found) > 5 else ''}."
+            raise UsageError(f"{text!r} names {len(found)} entries", cause="the text is not unique", fix=fix)
+        names = {entry.key.digest[: max(len(text), 8)] for entry in entries} | {e.label for e in entries}
+        near = difflib.get_close_matches(text, names - {""}, n=1, cutoff=0.5)
+        fix = f"Did you mean {near[0]!r}?" if near else "Run `wright cache ls` to see what there is."
+        raise UsageError(f"No entry {text!r} in the store", cause=f"{len(entries)} entries, none matches", fix=fix)
+
+    def stats(self) -> StoreStats:
+        session = self._session()
+        sizes = {digest: size for _, digest, size in session.journal.references()}
+        with disk_errors(self.root, "read the store"):
+            quarantined = session.blobs.quarantined_bytes()
+        entries = len(session.journal.entries())
+        read_only = session.journal.read_only
+        return StoreStats(self.root, entries, len(sizes), sum(sizes.values()), quarantined, read_only)
+
+    def verify(self, *, deep: bool = True) -> VerifyReport:
+        """Check every blob (`deep`: hash all of them); what is wrong is set aside, so it is never served."""
+        with disk_errors(self.root, "verify the store"):
+            return _verify.verify(self._session(), deep=deep)
+
+    def gc(self, budget_bytes: int, *, dry_run: bool = False, grace_s: float = GRACE_S) -> GcReport:
+        """Shrink to the budget, least recently used first. Never what a live process leases."""
+        policy = _gc.Policy(lambda left: left > budget_bytes, time.time() - grace_s)
+        return self._collect(policy, dry_run=dry_run)
+
+    def prune(self, *, older_than_s: float, dry_run: bool = False) -> GcReport:
+        """Remove every entry that was not used for so long."""
+        return self._collect(_gc.Policy(lambda left: True, time.time() - older_than_s), dry_run=dry_run)
+
+    def _collect(self, policy: _gc.Policy, *, dry_run: bool) -> GcReport:
+        session = self._session() if dry_run else self._writable("clean the store")
+        with disk_errors(self.root, "clean the store"):
+            return _gc.collect(session, policy, dry_run=dry_run)
+
+    # the session of this process
+
+    def _session(self) -> Session:
+        with self._guard:
+            if not self._sessions or self._sessions[-1].pid != os.getpid():
+                # A session from before a fork stays in the list: the parent still uses its connection.
+                with disk_errors(self.root, f"open the store at {self.root}"):
+                    self._sessions.append(Session(self.root))
+            return self._sessions[-1]
+
+    def _writable(self, doing: str) -> Session:
+        session = self._session()
+        if session.journal.read_only:
+            raise read_only_error(self.root, doing)
+        return session
+
+
+def _close_all(sessions: list[Session]) -> None:
+    for session in sessions:
+        session.close()
+    sessions[:] = [session for session in sessions if session.pid != os.getpid()]
+
+
+@contextlib.contextmanager
+def _announced(session: Session, key: Key) -> Iterator[None]:
+    """Tell those who wait who makes this."""
+    token = session.token()
+    with session.journal.write("begin a stage"):
+        session.journal.add_producer(key, token, time.time())
+    try:
+        yield
+    finally:
+        # On a full disk the row stays; the next producer overwrites it.
+        with contextlib.suppress(StoreError), session.journal.write("end a stage"):
+            session.journal.remove_producer(key)
+
+
+def _try_lock(lock: filelock.BaseFileLock) -> bool:
+    try:
+        lock.acquire(timeout=0)
+    except filelock.Timeout:
+        return False
+    return True

@@ -1,0 +1,153 @@
+"""The values that cross the border of the store. All frozen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+from modelwright.errors import StoreError
+from modelwright.store._key import Key
+
+JsonValue: TypeAlias = "bool | int | float | str | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
+
+
+@dataclass(frozen=True)
+class FileEntry:
+    """One file of an artifact. `name` is relative, with forward slashes."""
+
+    name: str
+    role: str
+    digest: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """Files with roles, and what their maker noted about them. `digest` identifies the content."""
+
+    key: Key
+    digest: str
+    files: tuple[FileEntry, ...]
+    meta: Mapping[str, JsonValue] = field(hash=False)
+    created: float
+    blobs: Path = field(repr=False, compare=False)
+
+    @property
+    def size(self) -> int:
+        return sum(file.size for file in self.files)
+
+    def with_role(self, role: str) -> tuple[FileEntry, ...]:
+        return tuple(file for file in self.files if file.role == role)
+
+    def path(self, role: str) -> Path:
+        """The stored content of the one file with this role. Read-only; hold a lease while you read it."""
+        matches = self.with_role(role)
+        if len(matches) != 1:
+            raise self._no_such(f"{len(matches)} files with the role {role!r}")
+        return blob_path(self.blobs, matches[0].digest)
+
+    def path_of(self, name: str) -> Path:
+        """The stored content of the file with this name."""
+        for file in self.files:
+            if file.name == name:
+                return blob_path(self.blobs, file.digest)
+        raise self._no_such(f"no file named {name!r}")
+
+    def _no_such(self, what: str) -> StoreError:
+        held = ", ".join(f"{file.name} ({file.role})" for file in self.files)
+        fix = "Ask for one of the files it has."
+        return StoreError(f"Artifact {self.key} has {what}", cause=f"it has {held}", fix=fix)
+
+
+@dataclass(frozen=True)
+class Produced:
+    """What a producer says about the files it wrote: name → role, and free notes."""
+
+    roles: Mapping[str, str]
+    meta: Mapping[str, JsonValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What `once` gave back, and whether this call had to make it."""
+
+    artifact: Artifact
+    produced: bool
+    waited_s: float
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Who makes the result that this process waits for. None is unknown: the maker has just begun."""
+
+    key: Key
+    pid: int | None
+    host: str | None
+    since: float | None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the listing."""
+
+    key: Key
+    label: str
+    digest: str
+    size: int
+    created: float
+    last_used: float
+    roles: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class StoreStats:
+    """What the store holds. Content shared by entries counts once."""
+
+    path: Path
+    entries: int
+    blobs: int
+    bytes: int
+    quarantined_bytes: int
+    read_only: bool
+
+
+@dataclass(frozen=True)
+class Damage:
+    """A blob that is not what its name says, and the entries that were dropped for it."""
+
+    digest: str
+    reason: str
+    entries: tuple[Key, ...]
+
+
+@dataclass(frozen=True)
+class VerifyReport:
+    """`orphans` are whole blobs that no entry needs. They are no damage, and gc removes them."""
+
+    checked_blobs: int
+    checked_bytes: int
+    damaged: tuple[Damage, ...]
+    missing: tuple[Damage, ...]
+    orphans: tuple[str, ...]
+
+    @property
+    def clean(self) -> bool:
+        return not self.damaged and not self.missing
+
+
+@dataclass(frozen=True)
+class GcReport:
+    """What was removed (or would be, in a dry run) and what is left."""
+
+    removed: tuple[Entry, ...]
+    orphans: int
+    freed_bytes: int
+    kept_bytes: int
+    leased: int
+    dry_run: bool
+
+
+def blob_path(blobs: Path, digest: str) -> Path:
+    return blobs / digest[:2] / digest

@@ -1,0 +1,175 @@
+"""Collection keeps to the budget and to the leases."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from pathlib import Path
+
+import pytest
+
+from modelwright.errors import StoreError
+from modelwright.store import Key, Store
+
+KB = 1000
+
+
+def age(root: Path, key: Key, seconds: float) -> None:
+    journal = sqlite3.connect(root / "journal.sqlite", timeout=10)
+    journal.execute("UPDATE entries SET created = created - ? WHERE key = ?", (seconds, key.digest))
+    journal.commit()
+    journal.close()
+
+
+def left(store: Store) -> list[Key]:
+    return sorted(entry.key for entry in store.entries())
+
+
+@pytest.fixture
+def three(store, key, writer, root) -> list[Key]:
+    """Three entries of 10 kB, the first one used longest ago."""
+    keys = [key(n=number) for number in range(3)]
+    for number, one in enumerate(keys):
+        store.once(one, writer({"m": bytes([number]) * 10 * KB}))
+        age(root, one, 1000 * (3 - number))
+    return keys
+
+
+def test_least_recently_used_goes_first_until_the_budget_holds(store, three) -> None:
+    report = store.gc(22 * KB)
+    assert [entry.key for entry in report.removed] == [three[0]]
+    assert left(store) == sorted(three[1:])
+    assert report.kept_bytes <= 22 * KB
+    assert report.freed_bytes > 10 * KB
+
+
+def test_a_hit_makes_an_entry_recent(store, three) -> None:
+    assert store.get(three[0]) is not None
+    assert [entry.key for entry in store.gc(22 * KB, grace_s=0).removed] == [three[1]]
+
+
+def test_a_hit_does_not_write_the_journal(store, three, root) -> None:
+    journal = sqlite3.connect(root / "journal.sqlite")
+    changes = "PRAGMA data_version"
+    before = journal.execute(changes).fetchone()
+    store.materialize(store.get(three[0]), root.parent / "out", link=True)
+    assert journal.execute(changes).fetchone() == before
+    store.gc(0)
+    assert journal.execute(changes).fetchone() != before
+    journal.close()
+
+
+def test_notes_about_what_is_gone_are_removed(store, three, root) -> None:
+    store.get(three[0])
+    assert [path.name for path in (root / "marks").iterdir()] == [three[0].digest]
+    store.gc(0, grace_s=0)
+    assert list((root / "marks").iterdir()) == []
+
+
+def test_a_dry_run_says_the_same_and_removes_nothing(store, three) -> None:
+    planned = store.gc(0, dry_run=True)
+    assert left(store) == sorted(three)
+    done = store.gc(0)
+    assert done.removed == planned.removed
+    assert done.freed_bytes == planned.freed_bytes
+
+
+def test_what_was_used_a_moment_ago_is_spared(store, key, writer) -> None:
+    store.once(key(), writer({"m": b"new"}))
+    assert store.gc(0).removed == ()
+    assert len(store.gc(0, grace_s=0).removed) == 1
+
+
+def test_content_shared_with_an_entry_that_stays_is_kept(store, key, writer, root, content) -> None:
+    store.once(key(n=1), writer({"m": b"shared" * 1000, "a": b"1"}))
+    age(root, key(n=1), 1000)
+    store.once(key(n=2), writer({"m": b"shared" * 1000, "a": b"2"}))
+    store.gc(6 * KB + 300)
+    assert left(store) == [key(n=2)]
+    assert content(store.get(key(n=2))) == {"m": b"shared" * 1000, "a": b"2"}
+
+
+def test_blobs_are_gone_from_the_disk(store, three, root) -> None:
+    store.gc(0)
+    assert list((root / "blobs").glob("*/*")) == []
+
+
+def test_a_lease_keeps_the_oldest(store, three) -> None:
+    with store.lease(store.get(three[0])):
+        report = store.gc(0, grace_s=0)
+        assert report.leased == 1
+        assert left(store) == [three[0]]
+        assert store.get(three[0]) is not None
+    store.gc(0, grace_s=0)
+    assert left(store) == []
+
+
+def test_two_leases_of_one_artifact_end_one_by_one(store, three) -> None:
+    artifact = store.get(three[0])
+    with store.lease(artifact):
+        with store.lease(artifact):
+            pass
+        store.gc(0, grace_s=0)
+        assert left(store) == [three[0]]
+
+
+def test_a_lease_of_another_live_process_counts_and_of_a_dead_one_does_not(store, three, root, script) -> None:
+    child = script("hold_lease", root, three[0].digest)
+    assert child.stdout.readline() == "leased\n"
+    store.gc(0, grace_s=0)
+    assert left(store) == [three[0]]
+    child.kill()
+    child.wait()
+    store.gc(0, grace_s=0)
+    assert left(store) == []
+
+
+def test_leasing_what_is_gone_is_an_error(store, three) -> None:
+    artifact = store.get(three[0])
+    store.gc(0, grace_s=0)
+    with pytest.raises(StoreError), store.lease(artifact):
+        pass
+
+
+def test_prune_removes_by_age(store, three) -> None:
+    report = store.prune(older_than_s=1500)
+    assert sorted(entry.key for entry in report.removed) == sorted(three[:2])
+    assert left(store) == [three[2]]
+
+
+def test_files_that_are_not_ours_survive(store, three, root) -> None:
+    others = [root.parent / "tmp_model.onnx", root / "blobs" / "README", root / "blobs" / "00" / "notes"]
+    for path in others:
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"foreign")
+    (root.parent / "outside").mkdir()
+    (root.parent / "outside" / "f").write_bytes(b"f")
+    (root / "tmp" / "link").symlink_to(root.parent / "outside")
+    store.gc(0)
+    assert all(path.read_bytes() == b"foreign" for path in others)
+    assert (root.parent / "outside" / "f").read_bytes() == b"f"
+
+
+def test_the_quarantine_is_emptied(store, three, root) -> None:
+    path = store.get(three[0]).path("model")
+    path.chmod(0o644)
+    path.write_bytes(b"x" * 10 * KB)
+    assert store.get(three[0]) is None
+    assert store.stats().quarantined_bytes == 10 * KB
+    store.gc(10**9)
+    assert store.stats().quarantined_bytes == 0
+
+
+def test_a_store_waits_for_nobody_that_is_dead(root, key, writer, script, result, tmp_path) -> None:
+    """A producer killed in the middle: the next one takes over at once."""
+    (tmp_path / "marks").mkdir()
+    child = script("ask_once", root, tmp_path / "marks", 60)
+    while not list((tmp_path / "marks").iterdir()):
+        time.sleep(0.01)
+    child.kill()
+    child.wait()
+    start = time.monotonic()
+    again = result(script("ask_once", root, tmp_path / "marks", 0))
+    assert again["produced"]
+    assert time.monotonic() - start < 5
+    assert list((root / "tmp").iterdir()) == []

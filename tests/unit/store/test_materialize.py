@@ -1,0 +1,166 @@
+"""A folder that is whole or not there, and never a mix of two contents."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from modelwright.errors import StoreError
+from modelwright.store import _fs
+
+MARKER = ".wright-artifact.json"
+both = pytest.mark.parametrize("link", [False, True], ids=["copy", "link"])
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    found = {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+    assert found.pop(MARKER)
+    return found
+
+
+@both
+def test_the_folder_holds_exactly_the_files(store, key, writer, tmp_path, link) -> None:
+    files = {"m.onnx": b"graph", "w/m.data": b"weights", "empty": b"", "same": b"graph"}
+    artifact = store.once(key(), writer(files)).artifact
+    assert tree(store.materialize(artifact, tmp_path / "deep" / "out", link=link)) == files
+
+
+def test_copies_are_writable_and_writing_them_leaves_the_store_whole(store, key, writer, tmp_path) -> None:
+    artifact = store.once(key(), writer({"m": b"stored"})).artifact
+    out = store.materialize(artifact, tmp_path / "out")
+    assert stat.S_IMODE((out / "m").stat().st_mode) == 0o644
+    (out / "m").write_bytes(b"edited")
+    assert store.verify().clean
+    assert tree(store.materialize(artifact, out)) == {"m": b"stored"}
+
+
+def test_links_share_the_content_and_keep_large_hits_cheap(store, key, writer, tmp_path, monkeypatch) -> None:
+    artifact = store.once(key(), writer({"m": os.urandom(9 << 20), "same.data": b"s"})).artifact
+    hashed = []
+    real = _fs.hash_file
+    monkeypatch.setattr(_fs, "hash_file", lambda p: hashed.append(p.stat().st_size) or real(p))
+    for _ in range(3):
+        out = store.materialize(store.get(key()), tmp_path / "out", link=True)
+    assert (out / "m").stat().st_ino == artifact.path("model").stat().st_ino
+    assert max(hashed) < 1000  # only the small files are ever hashed again
+
+
+@both
+def test_no_file_of_an_earlier_content_survives(store, key, writer, tmp_path, link) -> None:
+    first = store.once(key(n=1), writer({"m.onnx": b"1", "m.onnx.data": b"old weights", "sub/x": b"x"})).artifact
+    second = store.once(key(n=2), writer({"m.onnx": b"2"})).artifact
+    store.materialize(first, tmp_path / "out", link=link)
+    assert tree(store.materialize(second, tmp_path / "out", link=link)) == {"m.onnx": b"2"}
+    assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".wright")] == []
+
+
+def test_a_folder_it_did_not_make_is_refused_unless_told(store, key, writer, tmp_path) -> None:
+    artifact = store.once(key(), writer({"m": b"1"})).artifact
+    out = tmp_path / "photos"
+    out.mkdir()
+    (out / "holiday.jpg").write_bytes(b"dear")
+    with pytest.raises(StoreError) as caught:
+        store.materialize(artifact, out)
+    assert "holiday.jpg" in caught.value.cause
+    assert (out / "holiday.jpg").read_bytes() == b"dear"
+    assert tree(store.materialize(artifact, out, overwrite=True)) == {"m": b"1"}
+
+
+def test_a_file_the_user_added_to_our_folder_is_not_lost(store, key, writer, tmp_path) -> None:
+    artifact = store.once(key(), writer({"m": b"1"})).artifact
+    out = store.materialize(artifact, tmp_path / "out")
+    (out / "notes.txt").write_text("mine")
+    with pytest.raises(StoreError, match="Will not replace"):
+        store.materialize(artifact, out)
+    assert (out / "notes.txt").read_text() == "mine"
+
+
+def test_an_empty_folder_is_filled_and_a_file_is_refused(store, key, writer, tmp_path) -> None:
+    artifact = store.once(key(), writer({"m": b"1"})).artifact
+    (tmp_path / "empty").mkdir()
+    assert tree(store.materialize(artifact, tmp_path / "empty")) == {"m": b"1"}
+    (tmp_path / "file").write_bytes(b"f")
+    with pytest.raises(StoreError):
+        store.materialize(artifact, tmp_path / "file", overwrite=True)
+    assert (tmp_path / "file").read_bytes() == b"f"
+
+
+def test_a_link_is_refused_and_what_it_points_to_survives_an_overwrite(store, key, writer, tmp_path) -> None:
+    artifact = store.once(key(), writer({"m": b"1"})).artifact
+    (tmp_path / "real").mkdir(mode=0o750)
+    (tmp_path / "real" / "f").write_bytes(b"f")
+    (tmp_path / "out").symlink_to(tmp_path / "real")
+    with pytest.raises(StoreError, match="Will not replace"):
+        store.materialize(artifact, tmp_path / "out")
+    assert tree(store.materialize(artifact, tmp_path / "out", overwrite=True)) == {"m": b"1"}
+    assert (tmp_path / "real" / "f").read_bytes() == b"f"
+    assert stat.S_IMODE((tmp_path / "real").stat().st_mode) == 0o750
+
+
+@pytest.mark.parametrize("place", [".", "blobs", "blobs/new", ".."])
+def test_the_store_itself_is_never_a_destination(store, key, writer, root, place) -> None:
+    artifact = store.once(key(), writer({"m": b"1"})).artifact
+    with pytest.raises(StoreError, match="Will not replace"):
+        store.materialize(artifact, root / place, overwrite=True)
+    assert store.verify().clean
+
+
+def test_the_mode_of_the_folder_around_it_is_untouched(store, key, writer, tmp_path) -> None:
+    artifact = store.once(key(), writer({"m": b"1"})).artifact
+    (tmp_path / "around").mkdir(mode=0o755)
+    for _ in range(2):
+        store.materialize(artifact, tmp_path / "around" / "out")
+    assert stat.S_IMODE((tmp_path / "around").stat().st_mode) == 0o755
+
+
+def test_a_materialised_folder_can_be_put_back_without_our_note(store, key, writer, tmp_path) -> None:
+    artifact = store.once(key(), writer({"m": b"1"})).artifact
+    out = store.materialize(artifact, tmp_path / "out")
+    assert store.put(out, key=key(n=2), roles={"m": "model"}).digest == artifact.digest
+
+
+@both
+def test_another_disk_works(store, key, writer, small_disk, link) -> None:
+    files = {"m": b"1" * 1000, "sub/w.data": b"2" * 1000}
+    artifact = store.once(key(), writer(files)).artifact
+    assert tree(store.materialize(artifact, small_disk / "out", link=link)) == files
+
+
+def test_a_full_destination_says_so_and_keeps_the_old_folder(store, key, writer, small_disk) -> None:
+    old = store.once(key(n=1), writer({"m": b"old"})).artifact
+    big = store.once(key(n=2), writer({"m": os.urandom(8 << 20)})).artifact
+    out = store.materialize(old, small_disk / "out")
+    with pytest.raises(StoreError) as caught:
+        store.materialize(big, out)
+    assert "full" in caught.value.problem
+    assert str(small_disk) in caught.value.cause
+    assert tree(out) == {"m": b"old"}
+    assert [path.name for path in small_disk.iterdir()] == ["out"]
+
+
+def test_a_swap_that_fails_puts_the_old_folder_back(store, key, writer, tmp_path, monkeypatch) -> None:
+    first = store.once(key(n=1), writer({"m": b"1"})).artifact
+    second = store.once(key(n=2), writer({"m": b"2"})).artifact
+    out = store.materialize(first, tmp_path / "out")
+
+    def hook(step: str) -> None:
+        if step == "rename to out":
+            raise OSError(errno.EIO, "injected")
+
+    monkeypatch.setattr(_fs, "hook", hook)
+    with pytest.raises(StoreError):
+        store.materialize(second, out)
+    monkeypatch.setattr(_fs, "hook", None)
+    assert tree(out) == {"m": b"1"}
+
+
+def test_an_artifact_that_was_collected_is_a_clear_error(store, key, writer, tmp_path) -> None:
+    artifact = store.once(key(), writer({"m": b"1"})).artifact
+    store.gc(0, grace_s=0)
+    with pytest.raises(StoreError) as caught:
+        store.materialize(artifact, tmp_path / "out")
+    assert "again" in caught.value.fix
