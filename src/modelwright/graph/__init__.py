@@ -1,0 +1,36 @@
+"""Reading ONNX without onnxruntime: loading, external data, canonical fingerprint, summary."""
+
+from modelwright.graph._epcontext import EpContextNode
+from modelwright.graph._external import ExternalTensor, external_data
+from modelwright.graph._fingerprint import fingerprint
+from modelwright.graph._load import Graph, load
+from modelwright.graph._precision import Precision, Share
+from modelwright.graph._summary import (
+    DtypeTotal,
+    FileEntry,
+    FunctionEntry,
+    ModelSummary,
+    OpCount,
+    Opset,
+    summary,
+)
+from modelwright.graph._types import ValueSpec
+
+__all__ = [
+    "DtypeTotal",
+    "EpContextNode",
+    "ExternalTensor",
+    "FileEntry",
+    "FunctionEntry",
+    "Graph",
+    "ModelSummary",
+    "OpCount",
+    "Opset",
+    "Precision",
+    "Share",
+    "ValueSpec",
+    "external_data",
+    "fingerprint",
+    "load",
+    "summary",
+]

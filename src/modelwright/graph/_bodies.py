@@ -1,0 +1,124 @@
+"""Every list of nodes in a model: the main graph, the subgraphs inside attributes, the local functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from modelwright._lazy import lazy
+
+if TYPE_CHECKING:
+    import onnx
+else:
+    onnx = lazy("onnx")
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """One scope of names. A subgraph also sees the names of its `parent`."""
+
+    kind: Literal["graph", "subgraph", "function"]
+    parent: Body | None
+    nodes: tuple[onnx.NodeProto, ...]
+    initializers: tuple[onnx.TensorProto, ...]
+    sparse_initializers: tuple[onnx.SparseTensorProto, ...]
+    attribute_tensors: tuple[onnx.TensorProto, ...]
+
+    def tensors(self) -> Iterator[onnx.TensorProto]:
+        """Every stored tensor of this body; a sparse one gives its values and its indices."""
+        yield from self.initializers
+        for sparse in self.sparse_initializers:
+            yield sparse.values
+            yield sparse.indices
+        yield from self.attribute_tensors
+
+
+def bodies(model: onnx.ModelProto) -> tuple[Body, ...]:
+    """The main graph first, then the functions, then the subgraphs; parents before children."""
+    found: list[Body] = []
+    pending: list[tuple[onnx.GraphProto | onnx.FunctionProto, Body | None]] = [(model.graph, None)]
+    pending += [(function, None) for function in model.functions]
+    for proto, parent in pending:
+        body, subgraphs = _read(proto, parent)
+        found.append(body)
+        pending.extend((subgraph, body) for subgraph in subgraphs)
+    return tuple(found)
+
+
+def attribute_kind(attribute: onnx.AttributeProto) -> int:
+    """The attribute's type; the oldest models leave it out, then the filled field tells."""
+    if attribute.type:
+        return attribute.type
+    for name, kind in _FIELD_KINDS:
+        field = getattr(attribute, name)
+        filled = len(field) if name in _REPEATED else attribute.HasField(name)
+        if filled:
+            return int(onnx.AttributeProto.AttributeType.Value(kind))
+    return 0
+
+
+def subgraphs_of(node: onnx.NodeProto) -> list[onnx.GraphProto]:
+    """The graphs in the node's own attributes."""
+    found: list[onnx.GraphProto] = []
+    for attribute in node.attribute:
+        kind = attribute_kind(attribute)
+        if kind == onnx.AttributeProto.GRAPH:
+            found.append(attribute.g)
+        elif kind == onnx.AttributeProto.GRAPHS:
+            found.extend(attribute.graphs)
+    return found
+
+
+def domain_of(name: str) -> str:
+    """`ai.onnx` is the long spelling of the default domain."""
+    return "" if name == "ai.onnx" else name
+
+
+_REPEATED = frozenset({"floats", "ints", "strings", "tensors", "graphs", "sparse_tensors", "type_protos"})
+_FIELD_KINDS = (
+    ("f", "FLOAT"),
+    ("i", "INT"),
+    ("s", "STRING"),
+    ("t", "TENSOR"),
+    ("g", "GRAPH"),
+    ("sparse_tensor", "SPARSE_TENSOR"),
+    ("tp", "TYPE_PROTO"),
+    ("floats", "FLOATS"),
+    ("ints", "INTS"),
+    ("strings", "STRINGS"),
+    ("tensors", "TENSORS"),
+    ("graphs", "GRAPHS"),
+    ("sparse_tensors", "SPARSE_TENSORS"),
+    ("type_protos", "TYPE_PROTOS"),
+)
+
+
+def _read(proto: onnx.GraphProto | onnx.FunctionProto, parent: Body | None) -> tuple[Body, list[onnx.GraphProto]]:
+    nodes = tuple(proto.node)
+    tensors: list[onnx.TensorProto] = []
+    subgraphs: list[onnx.GraphProto] = []
+    for node in nodes:
+        if node.attribute:
+            tensors.extend(_attribute_tensors(node))
+            subgraphs.extend(subgraphs_of(node))
+    if isinstance(proto, onnx.FunctionProto):
+        return Body("function", None, nodes, (), (), tuple(tensors)), subgraphs
+    kind: Literal["graph", "subgraph"] = "subgraph" if parent else "graph"
+    initializers, sparse = tuple(proto.initializer), tuple(proto.sparse_initializer)
+    return Body(kind, parent, nodes, initializers, sparse, tuple(tensors)), subgraphs
+
+
+def _attribute_tensors(node: onnx.NodeProto) -> Iterator[onnx.TensorProto]:
+    kinds = onnx.AttributeProto
+    for attribute in node.attribute:
+        kind = attribute_kind(attribute)
+        if kind == kinds.TENSOR:
+            yield attribute.t
+        elif kind == kinds.TENSORS:
+            yield from attribute.tensors
+        elif kind in (kinds.SPARSE_TENSOR, kinds.SPARSE_TENSORS):
+            every = [attribute.sparse_tensor] if kind == kinds.SPARSE_TENSOR else attribute.sparse_tensors
+            for sparse in every:
+                yield sparse.values
+                yield sparse.indices

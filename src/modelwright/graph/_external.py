@@ -1,0 +1,151 @@
+"""Weights in files beside the model: where they are, and whether they can be what the graph says.
+
+The *location string* must stay inside the model's folder. A link inside the folder may lead elsewhere: that
+is how download caches store files, and it was made by whoever made the folder, not by the model's author.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import TYPE_CHECKING
+
+from modelwright._lazy import lazy
+from modelwright.errors import InputError
+from modelwright.graph._load import Graph
+from modelwright.graph._types import dtype_name, stored_bytes
+
+if TYPE_CHECKING:
+    import onnx
+else:
+    onnx = lazy("onnx")
+
+_ORT_MEMORY = "*/_ORT_MEM_ADDR_/*"
+_AGAIN = "Copy the model again together with all its data files, or export it again."
+
+
+@dataclass(frozen=True)
+class ExternalTensor:
+    """One tensor's bytes in a file beside the model; checked against the file's size."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    location: str
+    path: Path
+    offset: int
+    length: int
+
+
+def external_data(graph: Graph) -> tuple[ExternalTensor, ...]:
+    """Every tensor stored outside the `.onnx` file. Anything missing, outside or impossible is refused."""
+    sizes: dict[str, int] = {}
+    found = tuple(
+        _checked(graph, tensor, sizes) for body in graph.bodies for tensor in body.tensors() if is_external(tensor)
+    )
+    _refuse_overlap(graph, found)
+    return found
+
+
+def is_external(tensor: onnx.TensorProto) -> bool:
+    return tensor.data_location == onnx.TensorProto.EXTERNAL
+
+
+def locate(graph: Graph, tensor: onnx.TensorProto) -> ExternalTensor:
+    """Where one external tensor lives, checked against the file as it is now."""
+    return _checked(graph, tensor, {})
+
+
+def inside_folder(graph: Graph, location: str, what: str) -> str:
+    """The location, tidied, relative to the model's folder; refused when it leads out of it."""
+    if location.startswith(_ORT_MEMORY):
+        cause = "its location is an address in the memory of the process that saved it"
+        raise InputError(f"{what} was never written to a file", cause=cause, fix="Save the model again.")
+    # Both conventions are checked on every platform, so a model is refused everywhere or nowhere.
+    windows, posix = PureWindowsPath(location), PurePosixPath(location)
+    if windows.drive or windows.root or posix.root:
+        raise _outside(graph, location, what, "is an absolute path")
+    tidy = posixpath.normpath(location.replace("\\", "/"))
+    if not location or tidy == ".":
+        raise _outside(graph, location, what, "names no file")
+    if "\0" in location or tidy.split("/")[0] == "..":
+        raise _outside(graph, location, what, "leads outside the model's folder")
+    return tidy
+
+
+def _checked(graph: Graph, tensor: onnx.TensorProto, sizes: dict[str, int]) -> ExternalTensor:
+    what = f"external data of tensor '{tensor.name}'"
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    location = inside_folder(graph, entries.get("location", ""), what)
+    if location not in sizes:
+        sizes[location] = _file_size(graph, location, what)
+    expected = stored_bytes(tensor.data_type, tensor.dims)
+    if expected is None or min(tensor.dims, default=0) < 0:
+        raise _wrong(graph, what, f"{dtype_name(tensor.data_type)} {list(tensor.dims)} has no size in bytes")
+    offset = _number(graph, entries.get("offset", "0"), what, "offset")
+    length = _number(graph, entries.get("length", str(expected)), what, "length")
+    if length != expected:
+        shape = f"{dtype_name(tensor.data_type)} {list(tensor.dims)}"
+        raise _wrong(graph, what, f"its length is {length:,} bytes, but {shape} takes {expected:,}")
+    if offset + length > sizes[location]:
+        raise InputError(
+            f"{location} is cut short",
+            cause=f"tensor '{tensor.name}' ends at byte {offset + length:,}, the file at {sizes[location]:,}",
+            fix=_AGAIN,
+        )
+    shape_now = tuple(tensor.dims)
+    path = graph.folder / location
+    return ExternalTensor(tensor.name, dtype_name(tensor.data_type), shape_now, location, path, offset, length)
+
+
+def _number(graph: Graph, text: str, what: str, key: str) -> int:
+    # isdecimal alone lets other scripts' digits through, and int() accepts "1_0" and " 1".
+    if not (text.isascii() and text.isdecimal()):
+        raise _wrong(graph, what, f"its {key} is '{text[:40]}', not a number of bytes")
+    return int(text)
+
+
+def _file_size(graph: Graph, location: str, what: str) -> int:
+    path = graph.folder / location
+    try:
+        status = path.stat()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        cause = f"{graph.path.name} keeps weights in it ({what})"
+        if path.is_symlink():
+            cause = "it is a link to a file that is gone (a pruned download cache?)"
+        fix = f"Put {location} beside {graph.path.name} under exactly this name, or export the model again."
+        raise InputError(f"{location} is missing", cause=cause, fix=fix) from error
+    except OSError as error:
+        fix = "Check the permissions of the file and of its folder."
+        raise InputError(f"{location} cannot be read", cause=error.strerror or type(error).__name__, fix=fix) from error
+    if not stat.S_ISREG(status.st_mode):
+        raise _wrong(graph, what, f"{location} is not a regular file")
+    return status.st_size
+
+
+def _refuse_overlap(graph: Graph, tensors: Iterable[ExternalTensor]) -> None:
+    """Two tensors may share one range (tied weights); half of one is a mistake."""
+    ends: dict[str, tuple[int, str]] = {}
+    ranges = {(item.location, item.offset, item.length): item for item in tensors if item.length}
+    for location, offset, length in sorted(ranges):
+        name = ranges[location, offset, length].name
+        end, other = ends.get(location, (0, ""))
+        if offset < end:
+            what = f"external data of tensor '{name}'"
+            raise _wrong(graph, what, f"in {location} it overlaps tensor '{other}'")
+        ends[location] = offset + length, name
+
+
+def _outside(graph: Graph, location: str, what: str, why: str) -> InputError:
+    return InputError(
+        f"{graph.path.name} is refused",
+        cause=f"the {what} {why}: '{location[:200]}'",
+        fix="Save the model again with its data files in its own folder, and only if you trust its origin.",
+    )
+
+
+def _wrong(graph: Graph, what: str, cause: str) -> InputError:
+    return InputError(f"the {what} in {graph.path.name} is wrong", cause=cause, fix=_AGAIN)

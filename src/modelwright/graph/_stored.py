@@ -1,0 +1,64 @@
+"""Which names in a body are stored tensors, and which node makes each of the others."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from modelwright.graph._bodies import Body
+
+if TYPE_CHECKING:
+    import onnx
+
+# Operators that move elements without computing with them; what they read is what they write.
+_MOVERS = frozenset({"Identity", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Slice"})
+_LOOKUP = "Gather"
+
+
+@dataclass(frozen=True)
+class Names:
+    """Names visible in one body: stored tensors (initializers and Constant nodes) and producing nodes."""
+
+    stored: ChainMap[str, onnx.TensorProto]
+    producers: ChainMap[str, onnx.NodeProto]
+
+    def tensor(self, node: onnx.NodeProto, index: int) -> onnx.TensorProto | None:
+        """The stored tensor at an input, or None when it is computed or absent."""
+        return self.stored.get(node.input[index]) if index < len(node.input) and node.input[index] else None
+
+    def origin(self, name: str, *, through_gather: bool) -> str:
+        """The value a name was moved from; movers are looked through.
+
+        A lookup in a table of integers still reads weights; one in a table of floats makes an activation.
+        """
+        movers = _MOVERS | {_LOOKUP} if through_gather else _MOVERS
+        seen: set[str] = set()
+        while name not in self.stored and name not in seen:
+            seen.add(name)
+            node = self.producers.get(name)
+            if node is None or node.op_type not in movers or not node.input:
+                break
+            name = node.input[0]
+        return name
+
+
+def names_of(bodies: tuple[Body, ...]) -> dict[int, Names]:
+    """By identity of the body. Parents come first, so a child finds its parent's names."""
+    found: dict[int, Names] = {}
+    for body in bodies:
+        outer = found[id(body.parent)] if body.parent else Names(ChainMap({}), ChainMap({}))
+        stored = {tensor.name: tensor for tensor in body.initializers} | _constants(body)
+        producers = {name: node for node in body.nodes for name in node.output if name}
+        found[id(body)] = Names(outer.stored.new_child(stored), outer.producers.new_child(producers))
+    return found
+
+
+def _constants(body: Body) -> dict[str, onnx.TensorProto]:
+    return {
+        node.output[0]: attribute.t
+        for node in body.nodes
+        if node.op_type == "Constant" and node.output
+        for attribute in node.attribute
+        if attribute.name == "value"
+    }

@@ -1,0 +1,74 @@
+"""Names in ONNX are UTF-8. Protobuf does not check that, so one damaged byte would surface far from here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from modelwright.graph._bodies import Body
+
+if TYPE_CHECKING:
+    import onnx
+
+
+def damaged_name(model: onnx.ModelProto, bodies: tuple[Body, ...]) -> str | None:
+    """What stands where a name should, or None when every name we ever look at is text."""
+    try:
+        # Some protobuf runtimes hand out bytes for such a name, others raise.
+        return next((repr(name)[:60] for name in _names(model, bodies) if type(name) is not str), None)
+    except UnicodeDecodeError as error:
+        return repr(error.object)[:60]
+
+
+def _names(model: onnx.ModelProto, bodies: tuple[Body, ...]) -> Iterator[str]:
+    yield from (model.producer_name, model.producer_version, model.graph.name)
+    yield from (item.domain for item in model.opset_import)
+    yield from _value_names((*model.graph.input, *model.graph.output))
+    for function in model.functions:
+        yield from (function.domain, function.name, function.overload)
+        yield from (*function.input, *function.output, *function.attribute)
+        yield from (item.domain for item in function.opset_import)
+        yield from (item.name for item in function.attribute_proto)
+    for body in bodies:
+        yield from _node_names(body.nodes)
+        for tensor in body.tensors():
+            yield tensor.name
+            for entry in tensor.external_data:
+                yield from (entry.key, entry.value)
+
+
+def _node_names(nodes: Iterable[onnx.NodeProto]) -> Iterator[str]:
+    for node in nodes:
+        yield node.op_type
+        yield node.domain
+        yield node.name
+        yield node.overload
+        yield from node.input
+        yield from node.output
+        for attribute in node.attribute:
+            yield attribute.name
+            yield attribute.ref_attr_name
+            if attribute.HasField("g"):
+                yield from _value_names((*attribute.g.input, *attribute.g.output))
+            for graph in attribute.graphs:
+                yield from _value_names((*graph.input, *graph.output))
+            if attribute.HasField("tp"):
+                yield from _type_names(attribute.tp)
+            for declared in attribute.type_protos:
+                yield from _type_names(declared)
+
+
+def _value_names(values: Iterable[onnx.ValueInfoProto]) -> Iterator[str]:
+    for value in values:
+        yield value.name
+        yield from _type_names(value.type)
+
+
+def _type_names(declared: onnx.TypeProto) -> Iterator[str]:
+    kind = declared.WhichOneof("value")
+    if kind in ("tensor_type", "sparse_tensor_type"):
+        yield from (dim.dim_param for dim in getattr(declared, kind).shape.dim)
+    elif kind in ("sequence_type", "optional_type"):
+        yield from _type_names(getattr(declared, kind).elem_type)
+    elif kind == "map_type":
+        yield from _type_names(declared.map_type.value_type)
