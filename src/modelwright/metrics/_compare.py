@@ -1,0 +1,174 @@
+"""How far one tensor is from its reference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from modelwright._lazy import lazy
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    np = lazy("numpy")
+
+METRICS = ("sqnr_db", "psnr_db", "cosine", "max_abs", "relative_l2", "top1")
+IDENTICAL = "identical"
+# Masks are written as the lowest number of a type (fp16: -65504); nothing computed is near the 32-bit ones.
+_MASK = 1e30
+
+
+@dataclass(frozen=True)
+class Score:
+    """A number, or why there is none. `identical` is the one reason that is good news."""
+
+    value: float | None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Sums that add up over samples, so that pooled scores need no second look at the data."""
+
+    count: int = 0
+    signal: float = 0.0
+    other: float = 0.0
+    dot: float = 0.0
+    noise: float = 0.0
+    peak: float = 0.0
+    max_abs: float = 0.0
+    top1_hits: int = 0
+    top1_rows: int = 0
+
+    def __add__(self, more: Moments) -> Moments:
+        return Moments(
+            count=self.count + more.count,
+            signal=self.signal + more.signal,
+            other=self.other + more.other,
+            dot=self.dot + more.dot,
+            noise=self.noise + more.noise,
+            peak=max(self.peak, more.peak),
+            max_abs=max(self.max_abs, more.max_abs),
+            top1_hits=self.top1_hits + more.top1_hits,
+            top1_rows=self.top1_rows + more.top1_rows,
+        )
+
+
+@dataclass(frozen=True)
+class TensorScores:
+    """All metrics of one pair. `problem` is set when the pair could not be compared, or holds NaN or infinity."""
+
+    sqnr_db: Score
+    psnr_db: Score
+    cosine: Score
+    max_abs: Score
+    relative_l2: Score
+    top1: Score
+    masked: int
+    problem: str | None
+    moments: Moments | None = field(default=None, repr=False)
+
+    @property
+    def identical(self) -> bool:
+        return self.sqnr_db.reason == IDENTICAL
+
+
+def compare(reference: NDArray[Any], candidate: NDArray[Any]) -> TensorScores:
+    """Score `candidate` against `reference`; positions masked in both (lowest float, same infinity) do not count."""
+    reference, candidate = np.asarray(reference), np.asarray(candidate)
+    problem = _mismatch(reference, candidate)
+    if problem:
+        return unscored(problem)
+    # 128-bit products of 32-bit values cannot overflow float64, so masks are cut for meaning, not for safety.
+    wanted, got = reference.astype(np.float64), candidate.astype(np.float64)
+    masked = _masked(wanted, got)
+    wanted, got = np.where(masked, 0.0, wanted), np.where(masked, 0.0, got)
+    problem = _not_finite(wanted, "reference") or _not_finite(got, "candidate")
+    if problem:
+        return unscored(problem, int(masked.sum()))
+    return scores(_moments(wanted, got, int(masked.sum())), int(masked.sum()))
+
+
+def scores(moments: Moments, masked: int = 0) -> TensorScores:
+    """The metrics that follow from the sums."""
+    count = moments.count
+    return TensorScores(
+        sqnr_db=_decibels(moments.signal, moments.noise, "the reference is all zeros"),
+        psnr_db=_decibels(moments.peak**2 * count, moments.noise, "the reference is all zeros"),
+        cosine=_cosine(moments),
+        max_abs=Score(moments.max_abs) if count else Score(None, "every value is masked"),
+        relative_l2=_ratio(moments.noise, moments.signal),
+        top1=Score(moments.top1_hits / moments.top1_rows) if moments.top1_rows else Score(None, "no rows of scores"),
+        masked=masked,
+        problem=None,
+        moments=moments,
+    )
+
+
+def unscored(problem: str, masked: int = 0) -> TensorScores:
+    nothing = Score(None, problem)
+    return TensorScores(nothing, nothing, nothing, nothing, nothing, nothing, masked, problem)
+
+
+def _mismatch(reference: NDArray[Any], candidate: NDArray[Any]) -> str | None:
+    if reference.shape != candidate.shape:
+        return f"shapes differ: {list(reference.shape)} and {list(candidate.shape)}"
+    if reference.size == 0:
+        return "the tensor is empty"
+    strange = [array.dtype for array in (reference, candidate) if array.dtype.kind not in "fiub"]
+    return f"{strange[0]} is not a number type" if strange else None
+
+
+def _masked(reference: NDArray[Any], candidate: NDArray[Any]) -> NDArray[Any]:
+    return (np.abs(reference) >= _MASK) & (np.abs(candidate) >= _MASK) & (np.sign(reference) == np.sign(candidate))
+
+
+def _not_finite(values: NDArray[Any], who: str) -> str | None:
+    bad = int(values.size - np.isfinite(values).sum())
+    return f"the {who} has {bad} NaN or infinite values" if bad else None
+
+
+def _moments(reference: NDArray[Any], candidate: NDArray[Any], masked: int) -> Moments:
+    error = (candidate - reference).ravel()
+    flat, other = reference.ravel(), candidate.ravel()
+    hits, rows = _top1(reference, candidate)
+    return Moments(
+        count=reference.size - masked,
+        signal=float(flat @ flat),
+        other=float(other @ other),
+        dot=float(flat @ other),
+        noise=float(error @ error),
+        peak=float(np.abs(flat).max()),
+        max_abs=float(np.abs(error).max()),
+        top1_hits=hits,
+        top1_rows=rows,
+    )
+
+
+def _top1(reference: NDArray[Any], candidate: NDArray[Any]) -> tuple[int, int]:
+    """Rows whose best class is a best class of the reference; ties in the reference are all right answers."""
+    if reference.ndim == 0 or reference.shape[-1] < 2:
+        return 0, 0
+    rows = reference.reshape(-1, reference.shape[-1])
+    chosen = candidate.reshape(rows.shape).argmax(axis=1)
+    return int((rows[np.arange(len(rows)), chosen] >= rows.max(axis=1)).sum()), len(rows)
+
+
+def _decibels(signal: float, noise: float, no_signal: str) -> Score:
+    if noise == 0.0:
+        return Score(None, IDENTICAL)
+    return Score(10.0 * float(np.log10(signal / noise))) if signal > 0.0 else Score(None, no_signal)
+
+
+def _cosine(moments: Moments) -> Score:
+    if moments.noise == 0.0:
+        return Score(1.0)
+    norm = float(np.sqrt(moments.signal) * np.sqrt(moments.other))
+    return Score(max(-1.0, min(1.0, moments.dot / norm))) if norm > 0.0 else Score(None, "one side is all zeros")
+
+
+def _ratio(noise: float, signal: float) -> Score:
+    if noise == 0.0:
+        return Score(0.0)
+    return Score(float(np.sqrt(noise / signal))) if signal > 0.0 else Score(None, "the reference is all zeros")
