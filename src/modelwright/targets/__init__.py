@@ -1,0 +1,79 @@
+"""The EP catalogue as data, targets as values, and what this machine can run."""
+
+from modelwright.targets._asked import mapped_data
+from modelwright.targets._binding import Binding, GraphOptimization, SessionSpec, bind, session_options
+from modelwright.targets._catalogue import Catalogue, Device, ExecutionProvider, Soc, catalogue
+from modelwright.targets._eplog import Refusal
+from modelwright.targets._host import Accelerator, Cpu, Host, read_host, usable_cpus
+from modelwright.targets._placement import (
+    BoundaryCopy,
+    EpShare,
+    LeftNode,
+    OpTally,
+    Placement,
+    PlacementStatus,
+    placement,
+)
+from modelwright.targets._plugins import LIBRARIES_VARIABLE, Plugin, installed_plugins
+from modelwright.targets._probe import Builtin, EpDevice
+from modelwright.targets._session import (
+    AssignedGroup,
+    AssignedNode,
+    BoundSession,
+    ModelBytes,
+    NotBound,
+    SessionFacts,
+    TensorSpec,
+    open_session,
+)
+from modelwright.targets._survey import EpRow, RuntimeRow, Status, Survey, survey
+from modelwright.targets._target import Target, known_targets, make_target, parse_target
+
+__all__ = [
+    "LIBRARIES_VARIABLE",
+    "Accelerator",
+    "AssignedGroup",
+    "AssignedNode",
+    "Binding",
+    "BoundSession",
+    "BoundaryCopy",
+    "Builtin",
+    "Catalogue",
+    "Cpu",
+    "Device",
+    "EpDevice",
+    "EpRow",
+    "EpShare",
+    "ExecutionProvider",
+    "GraphOptimization",
+    "Host",
+    "LeftNode",
+    "ModelBytes",
+    "NotBound",
+    "OpTally",
+    "Placement",
+    "PlacementStatus",
+    "Plugin",
+    "Refusal",
+    "RuntimeRow",
+    "SessionFacts",
+    "SessionSpec",
+    "Soc",
+    "Status",
+    "Survey",
+    "Target",
+    "TensorSpec",
+    "bind",
+    "catalogue",
+    "installed_plugins",
+    "known_targets",
+    "make_target",
+    "mapped_data",
+    "open_session",
+    "parse_target",
+    "placement",
+    "read_host",
+    "session_options",
+    "survey",
+    "usable_cpus",
+]

@@ -1,0 +1,94 @@
+"""The table of execution providers, read once from `eps.toml`."""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any, Literal
+
+Delivery = Literal["builtin", "plugin", "flavour"]
+DeviceKind = Literal["npu", "gpu", "cpu"]
+
+
+@dataclass(frozen=True)
+class Device:
+    """One kind of device an EP can drive, with what `auto` means there."""
+
+    kind: DeviceKind
+    precision: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    backend: str | None = None
+
+
+@dataclass(frozen=True)
+class Soc:
+    """A chip by its market name."""
+
+    title: str
+    soc_model: str
+    htp_arch: str
+
+
+@dataclass(frozen=True)
+class ExecutionProvider:
+    """Everything we know about one EP without asking this machine."""
+
+    key: str
+    name: str
+    title: str
+    vendor: str
+    delivery: Delivery
+    package: str
+    platforms: tuple[str, ...]
+    devices: tuple[Device, ...]
+    aliases: tuple[str, ...] = ()
+    flavour: str | None = None
+    install: str | None = None
+    ep_context: bool = False
+    quantizes_itself: bool = False
+    simulator: tuple[str, ...] = ()
+    backend_option: str | None = None
+    chip_keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    socs: Mapping[str, Soc] = field(default_factory=dict)
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """Every lower-case name a user may type for this EP."""
+        full = self.name.lower()
+        return (self.key, full, full.removesuffix("executionprovider"), *self.aliases)
+
+    def device(self, kind: str) -> Device | None:
+        return next((device for device in self.devices if device.kind == kind), None)
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """All EPs; `policy_version` changes whenever `auto` starts to mean something else."""
+
+    policy_version: int
+    eps: tuple[ExecutionProvider, ...]
+
+    def find(self, spelling: str) -> ExecutionProvider | None:
+        wanted = spelling.strip().lower()
+        return next((ep for ep in self.eps if wanted in ep.spellings), None)
+
+
+@functools.cache
+def catalogue() -> Catalogue:
+    text = resources.files("modelwright.targets").joinpath("eps.toml").read_text(encoding="utf-8")
+    data = tomllib.loads(text)
+    return Catalogue(data["policy_version"], tuple(_provider(row) for row in data["ep"]))
+
+
+def _provider(row: dict[str, Any]) -> ExecutionProvider:
+    """Turn a table row into a value; a key we do not know is a TypeError here, caught by the tests."""
+    row = dict(row)
+    row["devices"] = tuple(Device(**device) for device in row["devices"])
+    row["socs"] = {name: Soc(**soc) for name, soc in row.get("socs", {}).items()}
+    row["chip_keys"] = {key: tuple(values) for key, values in row.get("chip_keys", {}).items()}
+    for key in ("aliases", "platforms", "simulator"):
+        row[key] = tuple(row.get(key, ()))
+    return ExecutionProvider(**row)

@@ -1,0 +1,280 @@
+"""The one place where an InferenceSession is made. Runs in a child.
+
+Imported by foreign interpreters too, so: standard library, numpy and onnxruntime only.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from modelwright._lazy import lazy
+from modelwright.errors import ExecutionError, InputError
+from modelwright.targets._binding import (
+    Binding,
+    SessionSpec,
+    bind,
+    resolved_threads,
+    session_config,
+    session_options,
+)
+from modelwright.targets._probe import _one_line
+from modelwright.targets._target import Target
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnxruntime as ort
+else:
+    np = lazy("numpy")
+    ort = lazy("onnxruntime")
+
+# onnxruntime's exceptions that blame the file, by class name: the classes live in its native module.
+_FILE_ERRORS = ("NoSuchFile", "InvalidProtobuf", "NoModel")
+
+
+class NotBound(ExecutionError):
+    """onnxruntime made a session without the EP: there is no such device, or its libraries do not load."""
+
+
+@dataclass(frozen=True, eq=False)
+class ModelBytes:
+    """A model from memory; `files` holds its external data by location (mapped files are fine)."""
+
+    data: bytes
+    files: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """One input or output as onnxruntime names it: `float32`, `int64`…; a symbolic dimension is its name."""
+
+    name: str
+    dtype: str
+    shape: tuple[int | str | None, ...]
+
+
+@dataclass(frozen=True)
+class SessionFacts:
+    """What was asked for and what was bound, as read back from the session."""
+
+    target: str
+    requested_ep: str
+    providers: tuple[str, ...]
+    hardware: str
+    hardware_vendor: str | None
+    ep_version: str | None
+    onnxruntime: str
+    options: tuple[tuple[str, str], ...]
+    config: tuple[tuple[str, str], ...]
+    graph_optimization: str
+    threads: int
+    nodes_per_ep: tuple[tuple[str, int], ...]
+    simulated: bool
+    create_s: float
+
+    @property
+    def timing_valid(self) -> bool:
+        """False where a simulator computes: such a run says nothing about speed."""
+        return not self.simulated
+
+
+@dataclass(frozen=True)
+class AssignedNode:
+    name: str
+    domain: str
+    op_type: str
+
+
+@dataclass(frozen=True)
+class AssignedGroup:
+    """Nodes one EP took together: a compiled partition, or a single node of an EP that compiles nothing."""
+
+    ep_name: str
+    nodes: tuple[AssignedNode, ...]
+
+
+class BoundSession:
+    """A session and the facts about it. Close it: native objects that outlive their turn crash at exit.
+
+    `native` is onnxruntime's session, for what this class does not offer; do not keep it.
+    """
+
+    def __init__(self, session: Any, facts: SessionFacts, *, profiling: bool) -> None:
+        self.facts = facts
+        self.inputs = tuple(_tensor_spec(node) for node in session.get_inputs())
+        self.outputs = tuple(_tensor_spec(node) for node in session.get_outputs())
+        self.profile: str | None = None
+        self._session = session
+        self._profiling = profiling
+
+    @property
+    def native(self) -> Any:
+        if self._session is None:
+            raise RuntimeError("the session is closed")
+        return self._session
+
+    def run(self, feeds: Mapping[str, Any], outputs: Sequence[str] | None = None) -> dict[str, np.ndarray]:
+        """Outputs by name. A failure at run time raises; nothing is retried on another EP."""
+        names = list(outputs) if outputs is not None else [spec.name for spec in self.outputs]
+        try:
+            values = self.native.run(names, dict(feeds))
+        except Exception as error:  # noqa: BLE001 - onnxruntime raises its own C++ exception types here
+            if type(error).__name__ == "InvalidArgument":
+                raise InputError(
+                    "the model refused its inputs",
+                    cause=_one_line(error),
+                    fix="give every input under its name, with the type and shape the model declares",
+                ) from None
+            raise ExecutionError(
+                f"{self.facts.target} failed while running",
+                cause=_one_line(error),
+                fix="compare with --target cpu; the worker's log has the EP's own words",
+            ) from None
+        return dict(zip(names, values, strict=True))
+
+    def assignment(self) -> tuple[AssignedGroup, ...]:
+        """The partitioner's answer, for the graph as onnxruntime rewrote it."""
+        return _assignment(self.native)
+
+    def close(self) -> None:
+        """End the profile, then free the native session, even while a traceback holds the Python one."""
+        session, self._session = self._session, None
+        if session is None:
+            return
+        try:
+            if self._profiling:
+                self.profile = session.end_profiling()
+        finally:
+            vars(session).clear()
+
+    def __enter__(self) -> BoundSession:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def open_session(
+    model: str | ModelBytes, target: Target, spec: SessionSpec | None = None, *, virtual: bool = False
+) -> BoundSession:
+    """Bind the target's own device, or raise: no fallback, no selection policy, no other EP."""
+    spec = spec or SessionSpec()
+    binding = bind(target, spec, virtual=virtual)
+    started = time.perf_counter()
+    session = _create(model, binding, spec)
+    elapsed = time.perf_counter() - started
+    try:
+        facts = _verified(session, binding, spec, elapsed)
+        return BoundSession(session, facts, profiling=spec.profile_prefix is not None)
+    except BaseException:
+        vars(session).clear()
+        raise
+
+
+def _create(model: str | ModelBytes, binding: Binding, spec: SessionSpec) -> Any:
+    options = session_options(binding, spec)
+    if isinstance(model, ModelBytes) and model.files:
+        names, buffers = list(model.files), list(model.files.values())
+        options.add_external_initializers_from_files_in_memory(names, buffers, [len(item) for item in buffers])
+    source = model.data if isinstance(model, ModelBytes) else str(model)
+    try:
+        return ort.InferenceSession(source, options, providers=binding.providers, enable_fallback=0)
+    except Exception as error:  # noqa: BLE001 - onnxruntime raises its own C++ exception types here
+        cause = _one_line(error)
+        if type(error).__name__ in _FILE_ERRORS:
+            fix = "check the path, and the model with `wright inspect`"
+            raise InputError("onnxruntime cannot read the model", cause=cause, fix=fix) from None
+        raise ExecutionError(
+            f"{binding.target} cannot open the model",
+            cause=cause,
+            fix=f"run `wright analyze --target {binding.target}` to see what the EP takes",
+        ) from None
+
+
+def _verified(session: Any, binding: Binding, spec: SessionSpec, elapsed: float) -> SessionFacts:
+    providers = tuple(session.get_providers())
+    if not providers or providers[0] != binding.ep_name:
+        raise NotBound(
+            f"{binding.target} was not bound",
+            cause=f"the session uses {', '.join(providers) or 'no provider'} instead of {binding.ep_name}",
+            fix=f"needs a worker that has this device: {_device_name(binding.target)}",
+        )
+    return SessionFacts(
+        target=str(binding.target),
+        requested_ep=binding.ep_name,
+        providers=providers,
+        hardware=binding.hardware,
+        hardware_vendor=binding.hardware_vendor,
+        ep_version=binding.ep_version,
+        onnxruntime=ort.__version__,
+        options=_effective(session, binding),
+        config=tuple(sorted(session_config(spec).items())),
+        graph_optimization=spec.graph_optimization,
+        threads=resolved_threads(spec),
+        nodes_per_ep=_used(session, binding, spec),
+        simulated=binding.simulated,
+        create_s=elapsed,
+    )
+
+
+def _device_name(target: Target) -> str:
+    return f"{target.provider.vendor} {target.device.upper()}"
+
+
+def _assignment(session: Any) -> tuple[AssignedGroup, ...]:
+    return tuple(
+        AssignedGroup(
+            group.ep_name,
+            tuple(AssignedNode(node.name, node.domain, node.op_type) for node in group.get_nodes()),
+        )
+        for group in session.get_provider_graph_assignment_info()
+    )
+
+
+def _used(session: Any, binding: Binding, spec: SessionSpec) -> tuple[tuple[str, int], ...]:
+    """Nodes per EP. One that breaks when asked claims nothing, and onnxruntime goes on with the CPU."""
+    counts = Counter[str]()
+    for group in _assignment(session):
+        counts[group.ep_name] += len(group.nodes)
+    if counts and binding.ep_name not in counts and not spec.allow_unused:
+        raise ExecutionError(
+            f"{binding.target} takes no node of the model",
+            cause=f"all of it would run on {', '.join(counts)}",
+            fix=f"run `wright analyze --target {binding.target}` to see why",
+        )
+    return tuple(sorted(counts.items()))
+
+
+def _effective(session: Any, binding: Binding) -> tuple[tuple[str, str], ...]:
+    """The EP options as the session reports them; one that got lost on the way is an error.
+
+    Some EPs inside a wheel report nothing at all; then what was asked is all there is.
+    """
+    reported = dict(session.get_provider_options().get(binding.ep_name, {}))
+    if not reported and binding.device is None:
+        reported = dict(binding.options)
+    lost = sorted(key for key in binding.options if key not in reported)
+    if lost:
+        raise ExecutionError(
+            f"{binding.ep_name} dropped its option {lost[0]}",
+            cause=f"the session reports only {', '.join(sorted(reported)) or 'no options'}",
+            fix=f"leave {lost[0]} out, or use an EP version that knows it",
+        )
+    return tuple(sorted((key, str(reported[key])) for key in binding.options))
+
+
+def _tensor_spec(node: Any) -> TensorSpec:
+    shape = tuple(dim if isinstance(dim, int | str) else None for dim in node.shape)
+    return TensorSpec(node.name, _dtype(node.type), shape)
+
+
+def _dtype(text: str) -> str:
+    """`tensor(float)` → `float32`; what is no tensor stays as onnxruntime writes it."""
+    element = text.removeprefix("tensor(").removesuffix(")")
+    return {"float": "float32", "double": "float64"}.get(element, element)

@@ -1,0 +1,192 @@
+"""What a model is built for: a pure value, parsed from text, never from the host."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from modelwright.errors import UsageError, did_you_mean
+from modelwright.targets._catalogue import Device, ExecutionProvider, catalogue
+
+
+@dataclass(frozen=True, order=True)
+class Target:
+    """An EP, a device kind and, where the EP has them, the chip it compiles for."""
+
+    ep: str
+    device: str
+    chip: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        name = self.ep if self.ep == self.device else f"{self.ep}-{self.device}"
+        return f"{name}:{','.join(f'{key}={value}' for key, value in self.chip)}" if self.chip else name
+
+    @property
+    def provider(self) -> ExecutionProvider:
+        found = catalogue().find(self.ep)
+        assert found is not None, "a Target is only made for an EP of the catalogue"
+        return found
+
+    @property
+    def device_entry(self) -> Device:
+        found = self.provider.device(self.device)
+        assert found is not None, "a Target is only made for a device of its EP"
+        return found
+
+    @property
+    def auto_precision(self) -> str:
+        """What `precision = auto` means here."""
+        return self.device_entry.precision
+
+    @property
+    def accepts_qdq(self) -> bool:
+        """False where the EP quantizes by itself; a QDQ graph aborts such a compiler."""
+        return not self.provider.quantizes_itself
+
+    @property
+    def provider_options(self) -> dict[str, str]:
+        """Default EP options plus what the chip asks for. Library paths are the runtime's business."""
+        return {**self.device_entry.options, **self._chip_options}
+
+    @property
+    def _chip_options(self) -> dict[str, str]:
+        options = dict(self.chip)
+        soc = options.pop("soc", None)
+        if soc is not None:
+            known = self.provider.socs.get(soc)
+            options["soc_model"] = known.soc_model if known else soc
+        return options
+
+
+def parse_target(text: str) -> Target:
+    """`qnn-npu`, `QNN_NPU`, `qnn-npu:htp_arch=73`, `cpu`, `QNNExecutionProvider`… → Target."""
+    head, _, chip = text.strip().partition(":")
+    provider, device = _split(head, whole=text)
+    return _checked(provider, device, _pairs(chip, text))
+
+
+def make_target(ep: str, device: str | None = None) -> Target:
+    """The same value from `--ep` and `--device`; EP options of the chip follow the EP after a colon."""
+    name, _, chip = ep.strip().partition(":")
+    provider = catalogue().find(name)
+    if provider is None:
+        raise _unknown_ep(name)
+    return _checked(provider, device, _pairs(chip, ep))
+
+
+def known_targets() -> tuple[Target, ...]:
+    """Every EP and device pair of the catalogue, without chips."""
+    return tuple(Target(ep.key, device.kind) for ep in catalogue().eps for device in ep.devices)
+
+
+def _split(head: str, whole: str) -> tuple[ExecutionProvider, str | None]:
+    provider = catalogue().find(head)
+    if provider is not None:
+        return provider, None
+    parts = re.split(r"[-_](?=[^-_]*$)", head)
+    provider = catalogue().find(parts[0]) if len(parts) == 2 else None
+    if provider is None:
+        raise _unknown_target(whole)
+    return provider, parts[1]
+
+
+def _checked(provider: ExecutionProvider, device: str | None, chip: dict[str, str]) -> Target:
+    kind = device.strip().lower() if device else provider.devices[0].kind
+    if provider.device(kind) is None:
+        kinds = ", ".join(entry.kind for entry in provider.devices)
+        raise UsageError(
+            f"{provider.name} has no device '{device}'",
+            cause=f"it drives {kinds}",
+            fix=f"use --target {Target(provider.key, provider.devices[0].kind)}",
+        )
+    return Target(provider.key, kind, tuple(sorted(_resolved_chip(provider, chip).items())))
+
+
+def _pairs(text: str, whole: str) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        key, equals, value = (part.strip().lower() for part in item.partition("="))
+        if not equals or not value:
+            raise UsageError(
+                f"cannot read '{item}' in target '{whole}'",
+                cause="chip settings are key=value",
+                fix="write for example qnn-npu:htp_arch=73",
+            )
+        if key in pairs:
+            raise UsageError(
+                f"target '{whole}' sets {key} twice", cause="the values may differ", fix=f"keep one {key}="
+            )
+        pairs[key] = value
+    return pairs
+
+
+def _resolved_chip(provider: ExecutionProvider, chip: dict[str, str]) -> dict[str, str]:
+    for key in chip:
+        if key not in provider.chip_keys:
+            allowed = ", ".join(provider.chip_keys) or "none"
+            raise UsageError(
+                f"{provider.name} has no chip setting '{key}'",
+                cause=f"its chip settings are: {allowed}",
+                fix=did_you_mean(key, provider.chip_keys) or f"leave '{key}' out",
+            )
+    chip = dict(chip)
+    if "htp_arch" in chip:
+        chip["htp_arch"] = _known_arch(provider, chip["htp_arch"])
+    if "soc" in chip:
+        _apply_soc(provider, chip)
+    return chip
+
+
+def _known_arch(provider: ExecutionProvider, value: str) -> str:
+    arch = value.removeprefix("v")
+    allowed = provider.chip_keys["htp_arch"]
+    if arch not in allowed:
+        raise UsageError(
+            f"unknown htp_arch '{value}'",
+            cause=f"known architectures are {', '.join(allowed)}",
+            fix="use for example qnn-npu:htp_arch=73 (Snapdragon X Elite)",
+        )
+    return arch
+
+
+def _apply_soc(provider: ExecutionProvider, chip: dict[str, str]) -> None:
+    """Name the chip by its key and add its architecture; a number we do not know stays a soc_model."""
+    value = chip["soc"]
+    by_model = {soc.soc_model: name for name, soc in provider.socs.items()}
+    name = by_model.get(value, value)
+    soc = provider.socs.get(name)
+    if soc is None:
+        if not value.isdigit():
+            raise UsageError(
+                f"unknown soc '{value}'",
+                cause=f"known chips are {', '.join(provider.socs)}",
+                fix=did_you_mean(value, provider.socs) or "give its QNN soc_model number and htp_arch",
+            )
+        return
+    if chip.get("htp_arch", soc.htp_arch) != soc.htp_arch:
+        raise UsageError(
+            f"soc={value} and htp_arch={chip['htp_arch']} contradict each other",
+            cause=f"{soc.title} has htp_arch {soc.htp_arch}",
+            fix="give only soc= or make them agree",
+        )
+    chip["soc"] = name
+    chip["htp_arch"] = soc.htp_arch
+
+
+def _unknown_target(text: str) -> UsageError:
+    names = [str(target) for target in known_targets()]
+    head = text.partition(":")[0].strip().lower().replace("_", "-")
+    return UsageError(
+        f"unknown target '{text}'",
+        cause=f"known targets are {', '.join(names)}",
+        fix=did_you_mean(head, names) or "run `wright sys` to see every target and what this machine can do",
+    )
+
+
+def _unknown_ep(name: str) -> UsageError:
+    keys = [spelling for ep in catalogue().eps for spelling in ep.spellings]
+    return UsageError(
+        f"unknown execution provider '{name}'",
+        cause=f"known providers are {', '.join(ep.key for ep in catalogue().eps)}",
+        fix=did_you_mean(name.lower(), keys) or "run `wright sys` to see them all",
+    )

@@ -1,0 +1,43 @@
+"""`wright` as a user types it, with a home of its own."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+
+@dataclass(frozen=True)
+class Answer:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self):
+        return json.loads(self.out, parse_constant=lambda name: pytest.fail(f"{name} in JSON"))
+
+
+@pytest.fixture
+def wright(tmp_path):
+    """Runs `wright …` in a child and gives back exit code, stdout and stderr."""
+
+    def call(*words, cwd=tmp_path, env=None, timeout=120) -> Answer:
+        environment = {**os.environ, "MODELWRIGHT_HOME": str(tmp_path / "home"), **(env or {})}
+        script = Path(sys.executable).with_name("wright")
+        done = subprocess.run(
+            [script, *map(str, words)],
+            cwd=cwd,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+        return Answer(done.returncode, done.stdout, done.stderr)
+
+    return call
