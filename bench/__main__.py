@@ -1,0 +1,54 @@
+"""Runs the benchmarks named on the command line, or all, and writes bench/results/NAME.json."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import importlib
+import importlib.metadata
+import json
+import platform
+import sys
+from pathlib import Path
+
+NAMES = ("startup", "inspect_model", "store_hit")
+RESULTS = Path(__file__).with_name("results")
+LIBRARIES = ("numpy", "onnx", "onnxruntime", "onnxruntime-qnn", "torch", "transformers")
+
+
+def environment() -> dict[str, object]:
+    versions = {}
+    for name in LIBRARIES:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            versions[name] = None
+    cpu = next((line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")), "")
+    return {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "machine": f"{platform.machine()}, {cpu.partition(': ')[2] or 'unknown CPU'}",
+        "python": platform.python_version(),
+        "libraries": versions,
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[[], *NAMES], metavar="NAME", help=", ".join(NAMES))
+    chosen = parser.parse_args().names or NAMES
+    missed = []
+    for name in chosen:
+        result = importlib.import_module(f"bench.{name}").run()
+        RESULTS.mkdir(exist_ok=True)
+        text = json.dumps({"benchmark": name, **environment(), **result}, indent=2, allow_nan=False)
+        (RESULTS / f"{name}.json").write_text(text + "\n")
+        print(f"{name}: {json.dumps(result)}")
+        if result.get("met") is False:
+            missed.append(name)
+    if missed:
+        sys.stderr.write(f"target missed: {', '.join(missed)}\n")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,21 @@
+"""The command line: parse, call, render. `wright --help` answers from a table, before click is imported."""
+
+import os
+import sys
+
+from modelwright.cli._commands import HELP_FLAGS, root_help
+
+
+def main() -> None:
+    """Entry point of the `wright` command."""
+    words = sys.argv[1:]
+    completing = "_WRIGHT_COMPLETE" in os.environ
+    if not completing and (not words or (len(words) == 1 and words[0] in HELP_FLAGS)):
+        sys.stdout.write(root_help())
+        return
+    from modelwright.cli._app import run  # noqa: PLC0415 - click costs three interpreter starts
+
+    sys.exit(run(words))
+
+
+__all__ = ["main"]

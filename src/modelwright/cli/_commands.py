@@ -1,0 +1,93 @@
+"""The table of commands: what exists, in which group, and what it needs. Standard library only, and little of it."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import NamedTuple
+
+HELP_FLAGS = ("-h", "--help")
+
+
+class Command(NamedTuple):
+    """`module` holds a click command called `command`; `requires` are modules that must be importable."""
+
+    name: str
+    module: str
+    summary: str
+    group: str
+    requires: tuple[str, ...] = ()
+    extra: str = ""
+
+    @property
+    def missing(self) -> str | None:
+        """Why this command cannot run here, with the way out, or None."""
+        absent = [name for name in self.requires if importlib.util.find_spec(name) is None]
+        if not absent:
+            return None
+        return f"needs {', '.join(absent)}: pip install 'modelwright[{self.extra}]'"
+
+
+COMMANDS = (
+    Command("sys", "modelwright.cli.sys", "What this machine can target, and why not the rest.", "Look"),
+    Command(
+        "inspect",
+        "modelwright.cli.inspect",
+        "What is inside a model: I/O, ops, precision, fingerprint.",
+        "Look",
+    ),
+    Command(
+        "cache",
+        "modelwright.cli.cache",
+        "The store: where it is, what it holds, verify and prune it.",
+        "Keep",
+    ),
+    Command(
+        "runtime",
+        "modelwright.cli.runtime",
+        "Other interpreters for runtimes that replace onnxruntime.",
+        "Keep",
+    ),
+    Command("completion", "modelwright.cli.completion", "Print the shell completion script.", "Keep"),
+)
+
+OPTIONS = (
+    ("--version", "Show the version and exit."),
+    ("-h, --help", "Show this message and exit. Works after every command."),
+)
+
+
+def find(name: str) -> Command | None:
+    return next((command for command in COMMANDS if command.name == name), None)
+
+
+def root_help() -> str:
+    """The text of `wright --help`."""
+    lines = [
+        "Usage: wright COMMAND [OPTIONS]",
+        "",
+        "  Take a model to the artifact that runs best on a chosen accelerator,",
+        "  and prove every claim about it.",
+        "",
+    ]
+    for group in dict.fromkeys(command.group for command in COMMANDS):
+        lines.append(f"{group}:")
+        lines += [_row(command.name, _summary(command)) for command in COMMANDS if command.group == group]
+        lines.append("")
+    lines.append("Options:")
+    lines += [_row(flags, text) for flags, text in OPTIONS]
+    lines += [
+        "",
+        "Exit codes: 0 good, 1 the answer is no, 2 usage, 3 bad input, 4 runtime failure,",
+        "            5 store or feed unavailable, 130 interrupted. `--json` on every command.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _summary(command: Command) -> str:
+    missing = command.missing
+    return f"{command.summary} [unavailable: {missing}]" if missing else command.summary
+
+
+def _row(left: str, right: str) -> str:
+    return f"  {left:<12}{right}"

@@ -1,0 +1,45 @@
+"""Values people type: sizes and times."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import click
+
+_SIZES = {
+    "": 1,
+    "k": 10**3,
+    "m": 10**6,
+    "g": 10**9,
+    "t": 10**12,
+    "ki": 2**10,
+    "mi": 2**20,
+    "gi": 2**30,
+    "ti": 2**40,
+}
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+class Size(click.ParamType[int]):
+    """`20GB`, `500MiB`, `0`."""
+
+    name = "SIZE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?", str(value).strip().lower())
+        if found is None or found.group(2) not in _SIZES:
+            self.fail(f"'{value}' is not a size; write for example 20GB or 500MiB", param, ctx)
+        return int(float(found.group(1)) * _SIZES[found.group(2)])
+
+
+class Duration(click.ParamType[float]):
+    """`30d`, `12h`, `90s`, in seconds."""
+
+    name = "TIME"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhdw])", str(value).strip().lower())
+        if found is None:
+            self.fail(f"'{value}' is not a time; write for example 30d, 12h or 90s", param, ctx)
+        return float(found.group(1)) * _SECONDS[found.group(2)]

@@ -1,0 +1,35 @@
+"""`wright inspect`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from modelwright._json import plain
+from modelwright._lazy import lazy
+from modelwright.cli._options import Output, output_options
+
+if TYPE_CHECKING:
+    from modelwright import graph
+    from modelwright.report import model as report
+else:
+    graph = lazy("modelwright.graph")
+    report = lazy("modelwright.report.model")
+
+
+@click.command("inspect")
+@click.argument("model", type=click.Path(path_type=Path))
+@output_options
+def command(model: Path, out: Output) -> None:
+    """What is inside MODEL (.onnx): I/O, operators, measured precision, external data, fingerprint.
+
+    Weights in external files are checked and hashed, never loaded. The fingerprint is the same for two files that hold
+    the same graph and weights, whatever their layout and node names.
+    """
+    loaded = graph.load(model)
+    found = graph.summary(loaded)
+    mark = graph.fingerprint(loaded)
+    answer = {"fingerprint": mark, **plain(found)}
+    out.answer("inspect", answer, lambda _, console: report.render_model(found, mark, console))

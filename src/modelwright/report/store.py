@@ -1,0 +1,74 @@
+"""The answers of `wright cache`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from modelwright._json import dumps
+from modelwright._lazy import lazy
+from modelwright.report._units import human_bytes
+from modelwright.store import GcReport, VerifyReport
+
+if TYPE_CHECKING:
+    import rich.console
+    import rich.table
+else:
+    rich = lazy("rich")
+
+
+def render_entries(found: Mapping[str, Any], console: rich.console.Console) -> None:
+    entries, stats = found["entries"], found["stats"]
+    if entries:
+        table = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
+        for title in ("key", "stage", "what", "size", "last used"):
+            table.add_column(title, justify="right" if title == "size" else "left")
+        for entry in entries:
+            used = _ago(time.time() - entry.last_used)
+            table.add_row(entry.key.digest[:12], entry.key.stage, entry.label, human_bytes(entry.size), used)
+        console.print(table)
+    console.print(f"{stats.entries} entries, {human_bytes(stats.bytes)} in {stats.path}", soft_wrap=True)
+
+
+def render_artifact(found: Mapping[str, Any], console: rich.console.Console) -> None:
+    entry = found["entry"]
+    console.print(f"[bold]{entry.key.digest}[/]  {entry.key.stage}  {entry.label}", soft_wrap=True)
+    if found["files"] is None:
+        console.print("damaged: it was set aside and will be made again when asked for")
+        return
+    for file in found["files"]:
+        console.print(f"  {file.role:<12} {file.name}  {human_bytes(file.size)}  {file.digest[:12]}", soft_wrap=True)
+    if found["meta"]:
+        console.print(dumps(found["meta"]), soft_wrap=True, markup=False)
+
+
+def render_verification(report: VerifyReport, console: rich.console.Console) -> None:
+    for word, found in (("damaged", report.damaged), ("missing", report.missing)):
+        for damage in found:
+            console.print(f"[red]{word}[/] {damage.digest[:12]}: {damage.reason}", soft_wrap=True)
+    checked = f"{report.checked_blobs} files, {human_bytes(report.checked_bytes)} read again"
+    bad = len(report.damaged) + len(report.missing)
+    console.print(f"{checked}: {'all good' if report.clean else f'{bad} bad, set aside; they will be made again'}")
+
+
+def render_gc(report: GcReport, console: rich.console.Console) -> None:
+    for entry in report.removed:
+        console.print(
+            f"  {entry.key.digest[:12]} {entry.key.stage} {entry.label} {human_bytes(entry.size)}",
+            soft_wrap=True,
+        )
+    verb = "would remove" if report.dry_run else "removed"
+    busy = f", {report.leased} in use stayed" if report.leased else ""
+    console.print(
+        f"{verb} {len(report.removed)} entries, {human_bytes(report.freed_bytes)}; "
+        f"{human_bytes(report.kept_bytes)} left{busy}"
+    )
+
+
+def _ago(seconds: float) -> str:
+    for size, unit in ((86400, "day"), (3600, "hour"), (60, "minute")):
+        if seconds >= size:
+            count = int(seconds // size)
+            return f"{count} {unit}{'s' if count > 1 else ''} ago"
+    return "just now"

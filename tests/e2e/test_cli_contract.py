@@ -1,0 +1,137 @@
+"""The command-line contract: help is light, stdout is the answer, errors have three lines, exit codes mean it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from modelwright.cli._commands import COMMANDS, root_help
+
+DENIED = ("numpy", "onnx", "onnxruntime", "torch", "transformers", "pydantic", "rich", "psutil", "sqlite3")
+SUBCOMMANDS = {"cache": ["path", "ls", "info", "verify", "prune"], "runtime": ["create", "list", "remove"]}
+HELPS = [
+    [],
+    *([command.name] for command in COMMANDS),
+    *([group, name] for group, names in SUBCOMMANDS.items() for name in names),
+]
+SCRIPT = str(Path(sys.executable).with_name("wright"))
+
+
+@pytest.mark.parametrize("words", HELPS, ids=" ".join)
+def test_help_imports_nothing_heavy(words):
+    code = (
+        "import sys, json, atexit\n"
+        f"sys.argv = ['wright', *{words}, '--help']\n"
+        "atexit.register(lambda: sys.stderr.write(json.dumps(sorted(sys.modules))))\n"
+        "from modelwright.cli import main\n"
+        "main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.startswith("Usage: wright")
+    assert not set(DENIED) & set(json.loads(done.stderr))
+
+
+def _cpu_seconds(command):
+    """CPU time of one whole process: other load on the machine hardly shows in it."""
+    pid = os.posix_spawn(command[0], command, os.environ, file_actions=[(os.POSIX_SPAWN_CLOSE, 1)])
+    _, status, usage = os.wait4(pid, 0)
+    assert os.WIFEXITED(status)
+    return usage.ru_utime + usage.ru_stime
+
+
+def _cheapest(commands, runs=9):
+    return [
+        min(times)
+        for times in zip(*([_cpu_seconds(command) for command in commands] for _ in range(runs)), strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "ratio"), [([], 4), (["sys"], 8), (["cache", "ls"], 8)], ids=["root", "sys", "cache ls"]
+)
+def test_help_answers_in_a_few_interpreter_starts(words, ratio):
+    """A ratio to `python -c pass`; commands pay for click and their module, the root help does not."""
+    bare, ours = _cheapest([[sys.executable, "-c", "pass"], [SCRIPT, *words, "--help"]])
+    assert ours <= ratio * bare
+
+
+def test_the_summary_in_the_table_is_the_first_line_of_the_command_s_help(wright):
+    for command in COMMANDS:
+        assert wright(command.name, "--help").out.splitlines()[2].strip() != "", command.name
+
+
+def test_version_names_the_tool_and_a_number(wright):
+    answer = wright("--version")
+    assert answer.code == 0
+    assert answer.out.startswith("wright, version 0.")
+
+
+def test_no_arguments_show_the_help(wright):
+    assert wright().out == root_help() == wright("-h").out == wright("--help").out
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["inspekt"], "did you mean inspect?"),
+        (["sys", "--jsn"], "did you mean --json?"),
+        (["sys", "extra"], "wright sys --help"),
+        (["inspect"], "wright inspect --help"),
+        (["cache", "prune", "--budget", "much"], "--budget"),
+        (["completion", "tcsh"], "wright completion --help"),
+    ],
+    ids=" ".join,
+)
+def test_a_usage_error_has_three_lines_a_next_step_and_code_2(wright, words, hint):
+    answer = wright(*words)
+    assert answer.code == 2
+    assert answer.out == ""
+    assert [line.split(":")[0].strip() for line in answer.err.splitlines()] == ["error", "why", "next"]
+    assert hint in answer.err
+
+
+def test_an_error_in_json_mode_is_one_document_on_stdout(wright):
+    answer = wright("inspect", "absent.onnx", "--json")
+    assert answer.code == 3
+    assert answer.json["exit_code"] == 3
+    assert set(answer.json["error"]) == {"problem", "cause", "fix"}
+
+
+def test_tracebacks_only_with_vv(wright):
+    assert "Traceback" not in wright("inspect", "absent.onnx", "-v").err
+    assert "Traceback" in wright("inspect", "absent.onnx", "-vv").err
+
+
+def test_a_reader_that_goes_away_is_not_an_error():
+    done = subprocess.run(
+        f"'{SCRIPT}' completion bash | head -c 1", shell=True, capture_output=True, timeout=60, check=False
+    )
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_are_for_this_command(wright, shell):
+    answer = wright("completion", shell)
+    assert answer.code == 0
+    assert "_WRIGHT_COMPLETE" in answer.out
+
+
+def test_completion_offers_commands_and_options(wright):
+    def complete(words, index):
+        env = {"_WRIGHT_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(index)}
+        return wright(env=env).out
+
+    assert "inspect" in complete("wright ins", 1)
+    assert "--json" in complete("wright sys --", 2)
+
+
+def test_a_command_with_a_missing_dependency_is_listed_with_the_reason(monkeypatch):
+    from modelwright.cli import _app, _commands
+
+    lame = _commands.Command("fly", "modelwright.cli.fly", "Fly.", "Look", ("no_such_module",), "wings")
+    monkeypatch.setattr(_commands, "COMMANDS", (*COMMANDS, lame))
+    assert "fly         Fly. [unavailable: needs no_such_module: pip install 'modelwright[wings]']" in root_help()
+    assert _app.run(["fly", "--high"]) == 4

@@ -1,0 +1,45 @@
+"""The docs tell the truth: the command page is what the code says, and every example runs."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.models import mlp, save
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def _examples():
+    for page in PAGES:
+        for block in re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+            for line in block.splitlines():
+                if line.startswith("wright "):
+                    yield pytest.param(line.partition("  #")[0].strip(), id=f"{page.name}: {line[:40]}")
+
+
+def test_the_command_page_is_generated_from_the_code():
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "docs/generate_commands.py"), "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("line", list(_examples()))
+def test_examples_in_the_docs_run(wright, tmp_path, line):
+    save(mlp(), tmp_path)
+    answer = wright(*shlex.split(line)[1:])
+    assert answer.code == 0, answer.err
+
+
+def test_links_between_pages_lead_somewhere():
+    for page in PAGES:
+        for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / link).exists(), f"{page.name} links to {link}"

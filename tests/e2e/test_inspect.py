@@ -1,0 +1,81 @@
+"""`wright inspect` on good, bad and odd models."""
+
+import hashlib
+
+import onnx
+import pytest
+
+from support.models import conv_net, ep_context, mlp, qdq, save, save_external
+
+
+def test_a_model_is_described_for_people_and_for_programs(wright, tmp_path):
+    save(conv_net(), tmp_path)
+    people = wright("inspect", "model.onnx", env={"COLUMNS": "100"})
+    assert people.code == 0
+    assert "Precision    fp32" in people.out
+    assert "Conv" in people.out
+    found = wright("inspect", "model.onnx", "--json").json
+    assert found["schema_version"] == 1
+    assert found["precision"]["label"] == "fp32"
+    assert found["fingerprint"] in people.out
+
+
+def test_the_layout_of_the_file_does_not_change_the_fingerprint(wright, tmp_path):
+    inline = save(mlp(), tmp_path, "inline.onnx")
+    external = save_external(mlp(), tmp_path, "external.onnx")
+    marks = {wright("inspect", path, "--json").json["fingerprint"] for path in (inline, external)}
+    assert len(marks) == 1
+
+
+def test_a_quantized_and_a_compiled_model_are_recognised(wright, tmp_path):
+    assert wright("inspect", save(qdq(), tmp_path, "q.onnx"), "--json").json["precision"]["label"] == "w8a8"
+    compiled = wright("inspect", save(ep_context(), tmp_path, "c.onnx"), "--json").json
+    assert compiled["precision"]["label"] is None
+    assert "compiled blob" in compiled["precision"]["reason"]
+
+
+def _text(folder):
+    (folder / "model.onnx").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
+
+
+def _truncated(folder):
+    path = save(conv_net(), folder)
+    path.write_bytes(path.read_bytes()[:200])
+
+
+def _external_missing(folder):
+    save_external(mlp(), folder)
+    (folder / "model.onnx.data").unlink()
+
+
+def _external_outside(folder):
+    path = save_external(mlp(), folder)
+    model = onnx.load(path, load_external_data=False)
+    for tensor in model.graph.initializer:
+        for entry in tensor.external_data:
+            if entry.key == "location":
+                entry.value = "../secret.data"
+    path.write_bytes(model.SerializeToString())
+
+
+@pytest.mark.parametrize("spoil", [_text, _truncated, _external_missing, _external_outside])
+def test_a_bad_model_is_exit_3_with_a_next_step(wright, tmp_path, spoil):
+    spoil(tmp_path)
+    answer = wright("inspect", "model.onnx")
+    assert answer.code == 3
+    assert answer.out == ""
+    assert [line.split(":")[0].strip() for line in answer.err.splitlines()] == ["error", "why", "next"]
+
+
+def test_a_read_only_folder_works_and_stays_as_it_was(wright, tmp_path):
+    folder = tmp_path / "read only"
+    folder.mkdir()
+    path = save(conv_net(), folder)
+    before = hashlib.sha256(path.read_bytes()).hexdigest()
+    folder.chmod(0o555)
+    try:
+        assert wright("inspect", path).code == 0
+    finally:
+        folder.chmod(0o755)
+    assert [item.name for item in folder.iterdir()] == ["model.onnx"]
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == before
