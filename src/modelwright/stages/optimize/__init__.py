@@ -1,0 +1,31 @@
+"""Graph optimization by named passes: onnxruntime's, its transformer fusions, and our own."""
+
+from modelwright.stages.optimize._bench import ORT_IMPORT
+from modelwright.stages.optimize._check import check_passes
+from modelwright.stages.optimize._run import run_optimize
+from modelwright.stages.optimize._table import PRESETS, Pass, find_pass, passes, resolve_passes
+from modelwright.stages.optimize._types import (
+    LIBRARIES,
+    STAGE,
+    VERSION,
+    OptimizeOutcome,
+    OptimizeParams,
+    PassEffect,
+)
+
+__all__ = [
+    "LIBRARIES",
+    "ORT_IMPORT",
+    "PRESETS",
+    "STAGE",
+    "VERSION",
+    "OptimizeOutcome",
+    "OptimizeParams",
+    "Pass",
+    "PassEffect",
+    "check_passes",
+    "find_pass",
+    "passes",
+    "resolve_passes",
+    "run_optimize",
+]

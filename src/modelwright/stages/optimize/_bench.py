@@ -1,0 +1,128 @@
+"""The model while it is being worked on, and the record of what was done to it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from modelwright._lazy import lazy
+from modelwright.errors import InputError
+from modelwright.stages.optimize._edits import EDITS
+from modelwright.stages.optimize._files import forget_origin
+from modelwright.stages.optimize._interface import convert_opset, fix_dims
+from modelwright.stages.optimize._inventory import Snapshot, effect, every_node, snapshot
+from modelwright.stages.optimize._ort import CARELESS, DATA_SUFFIX, OrtRequest, optimize_file, step_aside
+from modelwright.stages.optimize._table import find_pass
+from modelwright.stages.optimize._thin import thin_copy, with_weights
+from modelwright.stages.optimize._trace import full_probe, thin_probe, trace
+from modelwright.stages.optimize._transformers import fuse, loaded_proto
+from modelwright.stages.optimize._types import OptimizeParams, PassEffect
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+else:
+    ir = lazy("onnx_ir")
+
+ORT_IMPORT = "ort_import"
+_INSERTED_CAST = "InsertedPrecisionFreeCast_"
+
+
+class Bench:
+    """Holds the only reference to the model, so that its weights can go before a library loads its own."""
+
+    def __init__(self, model: ir.Model) -> None:
+        self._model: ir.Model | None = model
+        self.steps: list[PassEffect] = []
+        self.session_seconds: float | None = None
+
+    @property
+    def model(self) -> ir.Model:
+        if self._model is None:
+            raise RuntimeError("the model was given away")
+        return self._model
+
+    @property
+    def opset(self) -> int:
+        return self.model.opset_imports.get("", 0)
+
+    def close(self) -> None:
+        """Let go of files that the model still maps into memory."""
+        self._model = None
+
+    def declare(self, params: OptimizeParams) -> None:
+        """What the parameters say about the interface, before any pass sees the graph."""
+        if params.fix_dims:
+            before, start = snapshot(self.model), time.perf_counter()
+            changed = fix_dims(self.model, dict(params.fix_dims))
+            self._note("fix_dims", before, bool(changed), start)
+        if params.opset is not None:
+            before, start = snapshot(self.model), time.perf_counter()
+            differs = self.opset != params.opset
+            if differs:
+                self._model = convert_opset(self.model, params.opset)
+            self._note("opset", before, differs, start)
+
+    def run_ort(self, names: Sequence[str], scratch: Path) -> None:
+        """All of them in one session; what each did is found out afterwards on a copy without weights."""
+        start = time.perf_counter()
+        before, request = snapshot(self.model), OrtRequest.of(names)
+        # A model that onnxruntime has optimized before.
+        step_aside(self.model, [name for name in self.model.graph.initializers if name.startswith(CARELESS)])
+        probe = thin_probe(scratch, request)
+        imported = probe(thin_copy(self.model, scratch), ())
+        self.steps.append(effect(ORT_IMPORT, before, imported.found, fired=before.ops != imported.found.ops))
+        source, output = scratch / "imported.onnx", scratch / "ort.onnx"
+        ir.save(with_weights(imported, self.model), source, external_data=source.name + DATA_SUFFIX)
+        self._model = None
+        optimize_file(source, output, request)
+        self._model = ir.load(output)
+        step_aside(self._model, [name for name in self._model.graph.initializers if name not in imported.names])
+        self.session_seconds = time.perf_counter() - start
+        _refuse_inserted_casts(self._model)
+        found = trace(names, imported, probe)
+        if found.final.ops != snapshot(self._model).ops:
+            # A value inside a big weight decided something, so only the real model can tell.
+            found = trace(names, imported, full_probe(source, scratch, request))
+        self.steps.extend(found.effects)
+
+    def run_fusions(self, names: Sequence[str]) -> None:
+        proto = loaded_proto(self.model)
+        self._model = None
+        before = snapshot(ir.from_proto(proto))
+        for name in names:
+            start = time.perf_counter()
+            done = fuse(proto, find_pass(name))
+            after, seconds = snapshot(ir.from_proto(proto)), time.perf_counter() - start
+            self.steps.append(effect(name, before, after, fired=done.fired, seconds=seconds, problem=done.problem))
+            before = after
+        self._model = ir.from_proto(proto)
+
+    def run_edit(self, name: str) -> None:
+        before, start = snapshot(self.model), time.perf_counter()
+        changed = EDITS[name](self.model)
+        self._note(name, before, bool(changed), start)
+
+    def tidy(self) -> None:
+        forget_origin(self.model)
+        weights = self.model.graph.initializers
+        # onnxruntime keeps them in hash tables, whose order is its own affair.
+        for key, value in sorted(weights.items()):
+            del weights[key]
+            weights[key] = value
+
+    def _note(self, name: str, before: Snapshot, fired: bool, start: float) -> None:
+        after = snapshot(self.model) if fired else before
+        self.steps.append(effect(name, before, after, fired=fired, seconds=time.perf_counter() - start))
+
+
+def _refuse_inserted_casts(model: ir.Model) -> None:
+    """onnxruntime wraps what its CPU EP cannot compute in float16 into casts, which would stay in the file."""
+    casts = [node for node in every_node(model) if (node.name or "").startswith(_INSERTED_CAST)]
+    if casts:
+        raise InputError(
+            "the onnxruntime passes would put casts around the half-precision parts of the model",
+            cause=f"its CPU EP has no float16 kernel for them ({len(casts)} casts)",
+            fix="Optimize the float32 model and convert it afterwards, or use only rewrite and surgery passes.",
+        )

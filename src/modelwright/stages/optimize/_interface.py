@@ -1,0 +1,111 @@
+"""Parameters of the stage that change the model's declaration: fixed dimensions and the opset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from modelwright._lazy import lazy
+from modelwright.errors import InputError, did_you_mean
+from modelwright.stages.optimize._inventory import every_node
+
+if TYPE_CHECKING:
+    import onnx
+    import onnx.version_converter
+    import onnx_ir as ir
+else:
+    onnx = lazy("onnx")
+    ir = lazy("onnx_ir")
+
+# The converter looks at values such as scales and axes; it would have to copy the rest.
+_CONVERTER_READS = 1024
+
+
+def fix_dims(model: ir.Model, sizes: Mapping[str, int]) -> int:
+    """Give symbolic dimensions a size wherever they are declared; how many values changed."""
+    known = sorted({dim for value in model.graph.inputs for dim in _symbols(value)})
+    for name, size in sizes.items():
+        if name not in known:
+            raise _no_such_dimension(name, known)
+        if size < 1:
+            raise InputError(
+                f"dimension {name} cannot be {size}", cause="sizes are positive", fix=f"Use {name}=1 or more."
+            )
+    return sum(_fix_value(value, sizes) for value in _declared(model))
+
+
+def convert_opset(model: ir.Model, version: int) -> ir.Model:
+    """The model in another opset of the default domain, or an error; big weights do not take part."""
+    _require_convertible(model, version)
+    weights = dict(_big_weights(model))
+    for name in weights:
+        value = model.graph.initializers.pop(name)
+        value.dtype, value.shape = weights[name].dtype, ir.Shape(weights[name].shape.numpy())
+        model.graph.inputs.append(value)
+    try:
+        proto = onnx.version_converter.convert_version(ir.to_proto(model), version)
+    except (RuntimeError, onnx.version_converter.ConvertError) as error:
+        raise _not_convertible(model, version, str(error).strip().splitlines()[0][:300]) from error
+    converted = ir.from_proto(proto)
+    actual = converted.opset_imports.get("", 0)
+    if actual != version:
+        raise _not_convertible(model, version, f"the converter stopped at opset {actual}")
+    for value in [item for item in converted.graph.inputs if item.name in weights]:
+        converted.graph.inputs.remove(value)
+        value.const_value = weights[value.name or ""]
+        converted.graph.register_initializer(value)
+    return converted
+
+
+def _big_weights(model: ir.Model) -> Iterator[tuple[str, ir.TensorProtocol]]:
+    for name, value in model.graph.initializers.items():
+        tensor = value.const_value
+        if tensor is not None and tensor.dtype != ir.DataType.STRING and tensor.nbytes > _CONVERTER_READS:
+            yield name, tensor
+
+
+def _require_convertible(model: ir.Model, version: int) -> None:
+    newest = onnx.defs.onnx_opset_version()
+    if not 1 <= version <= newest:
+        raise _not_convertible(model, version, f"the installed onnx knows opsets 1 to {newest}")
+    nested = any(node.graph is not model.graph for node in every_node(model))
+    if nested:
+        raise _not_convertible(model, version, "the converter does not look into subgraphs and local functions")
+
+
+def _not_convertible(model: ir.Model, version: int, cause: str) -> InputError:
+    return InputError(
+        f"the model cannot be converted from opset {model.opset_imports.get('', '?')} to opset {version}",
+        cause=cause,
+        fix=f"Export the model with opset {version}, or leave the opset as it is.",
+    )
+
+
+def _no_such_dimension(name: str, known: list[str]) -> InputError:
+    has = f"its inputs have {', '.join(known)}" if known else "all dimensions of its inputs have a size already"
+    return InputError(
+        f"the model has no symbolic dimension {name!r}",
+        cause=has,
+        fix=did_you_mean(name, known) or "`wright inspect` prints the inputs.",
+    )
+
+
+def _declared(model: ir.Model) -> Iterator[ir.Value]:
+    yield from model.graph.inputs
+    for node in every_node(model):
+        yield from node.outputs
+
+
+def _symbols(value: ir.Value) -> Iterator[str]:
+    for dim in value.shape or ():
+        if isinstance(dim, ir.SymbolicDim) and dim.value is not None:
+            yield dim.value
+
+
+def _fix_value(value: ir.Value, sizes: Mapping[str, int]) -> int:
+    if not any(name in sizes for name in _symbols(value)) or value.shape is None:
+        return 0
+    value.shape = ir.Shape(
+        [sizes.get(dim.value or "", dim) if isinstance(dim, ir.SymbolicDim) else dim for dim in value.shape]
+    )
+    return 1

@@ -1,0 +1,73 @@
+"""Counting operators, and saying what changed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from modelwright._lazy import lazy
+from modelwright.stages.optimize._types import PassEffect
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+else:
+    ir = lazy("onnx_ir")
+
+Ops = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The operators of a graph at one moment; `digest` tells graphs with equal operators apart."""
+
+    ops: Ops
+    digest: bytes = b""
+
+    @property
+    def nodes(self) -> int:
+        return sum(count for _, count in self.ops)
+
+
+def snapshot(model: ir.Model) -> Snapshot:
+    """Subgraphs are included, and the bodies of local functions once each."""
+    counts = Counter(op_label(node.domain, node.op_type) for node in every_node(model))
+    return Snapshot(tuple(sorted(counts.items())))
+
+
+def every_node(model: ir.Model) -> Iterator[ir.Node]:
+    yield from ir.traversal.RecursiveGraphIterator(model.graph)
+    for function in model.functions.values():
+        yield from ir.traversal.RecursiveGraphIterator(function)
+
+
+def effect(
+    name: str,
+    before: Snapshot,
+    after: Snapshot,
+    *,
+    fired: bool,
+    seconds: float | None = None,
+    problem: str | None = None,
+) -> PassEffect:
+    return PassEffect(
+        name=name,
+        fired=fired,
+        nodes_before=before.nodes,
+        nodes_after=after.nodes,
+        delta=difference(before.ops, after.ops),
+        seconds=seconds,
+        problem=problem,
+    )
+
+
+def difference(before: Ops, after: Ops) -> Ops:
+    change = Counter(dict(after))
+    change.subtract(dict(before))
+    return tuple(sorted((op, count) for op, count in change.items() if count))
+
+
+def op_label(domain: str, op_type: str) -> str:
+    """`Conv`, `com.microsoft.FusedConv`."""
+    return op_type if domain in ("", "ai.onnx") else f"{domain}.{op_type}"

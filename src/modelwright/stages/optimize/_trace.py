@@ -1,0 +1,101 @@
+"""Which of the onnxruntime passes that shared one session did something, and what.
+
+The passes are switched on one after the other on a copy without the big weights, and the graphs compared.
+Runs of passes that change nothing are found by halving, so most of them never get a session of their own.
+All of them start from one graph, because a pass may find something to do in its own result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from modelwright.stages.optimize._inventory import Snapshot, effect
+from modelwright.stages.optimize._ort import OrtRequest, optimize_bytes, optimize_file
+from modelwright.stages.optimize._thin import Thin, fold_movement, read_thin
+from modelwright.stages.optimize._types import PassEffect
+
+Probe = Callable[[Thin, Sequence[str]], Thin]
+
+_FOLDING = "constant_folding"
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The effect of adding each pass to those before it, and the graph with all of them."""
+
+    effects: tuple[PassEffect, ...]
+    final: Snapshot
+
+
+def thin_probe(scratch: Path, request: OrtRequest) -> Probe:
+    """Sessions on copies without the big weights."""
+    output = scratch / "probe.onnx"
+
+    def probe(start: Thin, names: Sequence[str]) -> Thin:
+        optimize_bytes(start.data, start.folder, output, request.only(names))
+        return read_thin(output, scratch)
+
+    return probe
+
+
+def full_probe(source: Path, scratch: Path, request: OrtRequest) -> Probe:
+    """Sessions on the model itself: slower, and right also where the values of big weights matter."""
+    output = scratch / "probe.onnx"
+
+    def probe(start: Thin, names: Sequence[str]) -> Thin:
+        optimize_file(source, output, request.only(names))
+        return read_thin(output, start.folder)
+
+    return probe
+
+
+def trace(names: Sequence[str], base: Thin, probe: Probe) -> Trace:
+    """`base` is what onnxruntime makes of the model with no pass at all."""
+    # Constant folding comes first in the table and moves the most bytes: all other sessions start behind it.
+    first = probe(fold_movement(base) if names[0] == _FOLDING else base, names[:1])
+
+    def found(chosen: Sequence[str]) -> Snapshot:
+        return probe(first, chosen).found
+
+    known = {1: found(names[:1]), len(names): found(names)}
+    _halve(names, found, known, 1, len(names))
+    head = effect(names[0], base.found, first.found, fired=base.found != first.found)
+    rest = (_step(names, known, index) for index in range(1, len(names)))
+    final = known[len(names)]
+    return Trace(_late((head, *rest), found, final), final)
+
+
+def _halve(
+    names: Sequence[str], found: Callable[[Sequence[str]], Snapshot], known: dict[int, Snapshot], low: int, high: int
+) -> None:
+    if high - low < 2 or known[low] == known[high]:
+        return
+    middle = (low + high) // 2
+    known[middle] = found(names[:middle])
+    _halve(names, found, known, low, middle)
+    _halve(names, found, known, middle, high)
+
+
+def _step(names: Sequence[str], known: dict[int, Snapshot], index: int) -> PassEffect:
+    # What was never probed lies between two equal graphs, so the one before it stands for it.
+    before = known[max(key for key in known if key <= index)]
+    after = known[max(key for key in known if key <= index + 1)]
+    return effect(names[index], before, after, fired=before != after)
+
+
+def _late(
+    effects: tuple[PassEffect, ...], found: Callable[[Sequence[str]], Snapshot], final: Snapshot
+) -> tuple[PassEffect, ...]:
+    """A pass that changed nothing when it was added may still work on what a later one leaves behind."""
+    names = [item.name for item in effects]
+    fired = [item.name for item in effects if item.fired]
+    if len(fired) in (0, len(names)) or found(fired) == final:
+        return effects
+
+    def without(name: str) -> PassEffect:
+        rest = found([other for other in names if other != name])
+        return effect(name, rest, final, fired=rest != final)
+
+    return tuple(item if item.fired else without(item.name) for item in effects)

@@ -1,0 +1,57 @@
+"""What goes into the stage and what comes out of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+STAGE = "optimize"
+VERSION = 1
+LIBRARIES = ("onnxruntime", "onnx", "onnx-ir")
+
+
+@dataclass(frozen=True)
+class OptimizeParams:
+    """The resolved request: `passes` as `resolve_passes` gives them, dimensions as (name, size) pairs."""
+
+    passes: tuple[str, ...] = ()
+    opset: int | None = None
+    fix_dims: tuple[tuple[str, int], ...] = ()
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+
+
+@dataclass(frozen=True)
+class PassEffect:
+    """What one step did to the graph. `delta` holds the operators whose number changed, as (operator, difference).
+
+    `seconds` is None for passes that shared one onnxruntime session. `problem` says what kept a
+    pass from doing its work.
+    """
+
+    name: str
+    fired: bool
+    nodes_before: int
+    nodes_after: int
+    delta: tuple[tuple[str, int], ...]
+    seconds: float | None
+    problem: str | None = None
+
+
+@dataclass(frozen=True)
+class OptimizeOutcome:
+    """`steps` also has what was not a pass: `fix_dims`, `opset`, and `ort_import`, what loading and saving
+    with onnxruntime does by itself (constants become initializers, functions without a CPU kernel are inlined).
+    """
+
+    steps: tuple[PassEffect, ...]
+    not_fired: tuple[str, ...]
+    added: tuple[str, ...]
+    host_specific: tuple[str, ...]
+    nodes_before: int
+    nodes_after: int
+    ops_before: tuple[tuple[str, int], ...]
+    ops_after: tuple[tuple[str, int], ...]
+    opset: int
+    session_seconds: float | None
+    seconds: float
