@@ -1,0 +1,47 @@
+"""What the user points at, and what a model is fed."""
+
+from modelwright.sources._calibration import (
+    CalibrationSource,
+    RandomCalibration,
+    calibration_source,
+    samples,
+)
+from modelwright.sources._calibration import identity as calibration_identity
+from modelwright.sources._embedding import index_bound
+from modelwright.sources._generate import generate
+from modelwright.sources._given import check_inputs, load_npz
+from modelwright.sources._guess import specs_from_graph
+from modelwright.sources._hf import HfSource
+from modelwright.sources._hub import fetch
+from modelwright.sources._resolve import BuildSource, OnnxSource, Source, resolve_source
+from modelwright.sources._spec import Fill, FillKind, InputSpec, TensorSpec, static
+from modelwright.sources._task import TASKS, Architecture, canonical_task, modality, read_architecture
+
+__all__ = [
+    "TASKS",
+    "Architecture",
+    "BuildSource",
+    "CalibrationSource",
+    "Fill",
+    "FillKind",
+    "HfSource",
+    "InputSpec",
+    "OnnxSource",
+    "RandomCalibration",
+    "Source",
+    "TensorSpec",
+    "calibration_identity",
+    "calibration_source",
+    "canonical_task",
+    "check_inputs",
+    "fetch",
+    "generate",
+    "index_bound",
+    "load_npz",
+    "modality",
+    "read_architecture",
+    "resolve_source",
+    "samples",
+    "specs_from_graph",
+    "static",
+]

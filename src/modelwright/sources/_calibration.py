@@ -1,0 +1,236 @@
+"""Where calibration samples come from, and reading them one at a time."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import inspect
+import itertools
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from modelwright._json import digest
+from modelwright._lazy import lazy
+from modelwright.errors import InputError, WrightError
+from modelwright.graph import Graph, ValueSpec, summary
+from modelwright.sources._generate import generate
+from modelwright.sources._given import check_inputs, load_npz
+from modelwright.sources._guess import specs_from_graph
+from modelwright.sources._npz_rows import NpzRows
+from modelwright.sources._spec import InputSpec
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    np = lazy("numpy")
+
+Sample = Mapping[str, "NDArray[Any]"]
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class RandomCalibration:
+    """Seeded made-up samples; without specs they are guessed from the graph. Never a stand-in for real data."""
+
+    seed: int = 0
+    specs: InputSpec = ()
+    kind: str = "random"
+
+
+@dataclass(frozen=True)
+class NpzCalibration:
+    """One `.npz` file. The first axis counts samples: `(N, *input shape)`, or the input's own batch axis."""
+
+    path: str
+    kind: str = "npz"
+
+
+@dataclass(frozen=True)
+class FolderCalibration:
+    """A folder of `.npz` files, one sample each, read in the order of their names."""
+
+    path: str
+    kind: str = "folder"
+
+
+@dataclass(frozen=True)
+class ReaderCalibration:
+    """`file.py:function`; each call of the function gives the same samples as dicts of arrays."""
+
+    path: str
+    kind: str = "reader"
+
+
+CalibrationSource = RandomCalibration | NpzCalibration | FolderCalibration | ReaderCalibration
+
+
+def calibration_source(text: str, seed: int = 0) -> CalibrationSource:
+    """`random`, `folder/`, `file.npz` or `file.py:function`, as a user writes it."""
+    if text == "random":
+        return RandomCalibration(seed)
+    name, _, function = text.rpartition(":")
+    if name.endswith(".py") and function:
+        return ReaderCalibration(text)
+    path = Path(text)
+    if path.is_dir():
+        return FolderCalibration(text)
+    if path.suffix == ".npz":
+        return NpzCalibration(text)
+    raise InputError(
+        f"{text} is not calibration data",
+        cause="it is neither a folder, nor an .npz file, nor file.py:function",
+        fix="Give a folder of .npz files, one .npz file, file.py:function, or the word random.",
+    )
+
+
+def identity(source: CalibrationSource, count: int) -> str:
+    """SHA-256 of what the source holds; a reader is asked for its first `count` samples."""
+    if isinstance(source, RandomCalibration):
+        return digest(source)
+    if isinstance(source, ReaderCalibration):
+        return samples_digest(itertools.islice(_call_reader(source.path), count))
+    found = _folder_files(source.path) if isinstance(source, FolderCalibration) else (Path(source.path),)
+    return digest([source.kind, [(path.name, _file_digest(path)) for path in found]])
+
+
+@dataclass(frozen=True)
+class Samples:
+    """At most `count` samples that fit the model's inputs. Iterating again gives the same ones again."""
+
+    source: CalibrationSource
+    signature: tuple[ValueSpec, ...]
+    specs: InputSpec
+    count: int
+
+    def __iter__(self) -> Iterator[dict[str, NDArray[Any]]]:
+        """One sample at a time. None at all is an error."""
+        given = 0
+        for sample in itertools.islice(self._draw(), self.count):
+            given += 1
+            yield sample
+        if not given:
+            raise InputError(
+                "there is no calibration sample",
+                cause=f"the {self.source.kind} source gave none",
+                fix="Give at least one sample; a few dozen from real use is a good number.",
+            )
+
+    def _draw(self) -> Iterator[dict[str, NDArray[Any]]]:
+        source = self.source
+        if isinstance(source, RandomCalibration):
+            for index in itertools.count():
+                yield self._checked(generate(self.specs, source.seed, index), "the made-up sample")
+        elif isinstance(source, FolderCalibration):
+            for path in _folder_files(source.path):
+                yield load_npz(path, self.signature)
+        else:
+            rows = NpzRows(source.path, self.signature) if isinstance(source, NpzCalibration) else None
+            for index, sample in enumerate(rows or _call_reader(source.path)):
+                yield self._checked(sample, f"sample {index} of {Path(source.path).name}")
+
+    def _checked(self, sample: dict[str, NDArray[Any]], origin: str) -> dict[str, NDArray[Any]]:
+        check_inputs(sample, self.signature, origin=origin)
+        return sample
+
+
+def samples(source: CalibrationSource, graph: Graph, count: int) -> Samples:
+    """What the source holds for this model; the graph is read now, the data later."""
+    specs: InputSpec = ()
+    if isinstance(source, RandomCalibration):
+        specs = source.specs or specs_from_graph(graph)
+    return Samples(source, tuple(summary(graph).inputs), specs, count)
+
+
+def samples_digest(drawn: Iterable[Sample]) -> str:
+    """SHA-256 over names, types, shapes and values, in order."""
+    total = SampleHash()
+    for sample in drawn:
+        total.add(sample)
+    return total.hexdigest()
+
+
+class SampleHash:
+    """The running form of `samples_digest`."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+
+    def add(self, sample: Sample) -> None:
+        for name in sorted(sample):
+            array = np.ascontiguousarray(sample[name])
+            self._hash.update(f"{name}:{array.dtype.str}:{array.shape};".encode())
+            self._hash.update(array.data)
+
+    def hexdigest(self) -> str:
+        return self._hash.hexdigest()
+
+
+def _folder_files(folder: str) -> tuple[Path, ...]:
+    path = Path(folder)
+    if not path.is_dir():
+        raise InputError(f"{folder} is not a folder", cause="no such folder", fix="Check the path.")
+    found = tuple(sorted(path.glob("*.npz")))
+    if not found:
+        raise InputError(
+            f"{folder} holds no calibration sample",
+            cause="there is no .npz file in it",
+            fix="Write each sample with numpy.savez(path, name=array, ...), one array per model input.",
+        )
+    return found
+
+
+def _file_digest(path: Path) -> str:
+    total = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            while chunk := file.read(_CHUNK):
+                total.update(chunk)
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be read", cause=error.strerror or type(error).__name__, fix="Check the path."
+        ) from error
+    return total.hexdigest()
+
+
+def _call_reader(reference: str) -> Iterator[dict[str, NDArray[Any]]]:
+    try:
+        for sample in _reader_function(reference)():
+            if not isinstance(sample, Mapping):
+                raise _bad_reader(reference, f"it gave a {type(sample).__name__}, not a dict of arrays")
+            yield {str(name): np.asarray(value) for name, value in sample.items()}
+    except WrightError:
+        raise
+    # The user's own code can raise anything; whatever it is, its data could not be loaded.
+    except Exception as error:
+        raise _bad_reader(reference, f"{type(error).__name__}: {error}") from error
+
+
+def _reader_function(reference: str) -> Any:
+    name, _, function = reference.rpartition(":")
+    path = Path(name)
+    if not path.is_file():
+        raise _bad_reader(reference, f"there is no file {name}")
+    module_name = f"modelwright_calibration_{digest(str(path.absolute()))[:12]}"
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    if spec is None or spec.loader is None:
+        raise _bad_reader(reference, f"{path.name} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    # Dataclasses and pickling inside the reader look their module up by name.
+    sys.modules[module_name] = module
+    spec.loader.exec_module(module)
+    found = getattr(module, function, None)
+    if not callable(found) or inspect.isclass(found):
+        raise _bad_reader(reference, f"{path.name} defines no function {function}")
+    return found
+
+
+def _bad_reader(reference: str, cause: str) -> InputError:
+    return InputError(
+        f"the calibration reader {Path(reference).name} failed",
+        cause=cause,
+        fix="The function takes no arguments and yields dicts: input name -> numpy array.",
+    )
