@@ -1,0 +1,119 @@
+"""The produced file is measured; a label that is not true is a failure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from modelwright.errors import ExecutionError
+from modelwright.graph import Precision, Share
+from modelwright.stages.quantize._params import OpTally, QuantizeParams
+from modelwright.stages.quantize._precision import STEPS, Step
+
+if TYPE_CHECKING:
+    import onnx
+
+_NEARLY_ALL = 0.9
+_LARGER_PART = 0.5
+_PAIRS = frozenset({"QuantizeLinear", "DequantizeLinear"})
+_REDUCED = frozenset(
+    {
+        "MatMulNBits",
+        "MatMulInteger",
+        "ConvInteger",
+        "DynamicQuantizeMatMul",
+        "DynamicQuantizeLSTM",
+        "QAttention",
+        "QEmbedLayerNormalization",
+    }
+)
+_PLUMBING = frozenset({*_PAIRS, "DynamicQuantizeLinear", "Cast"})
+
+
+def require_true_label(precision: Precision, steps: tuple[Step, ...], params: QuantizeParams) -> tuple[str, ...]:
+    """Fail when the file does not hold the promised widths; returns what is true but should be known."""
+    first, last = steps[0], steps[-1]
+    if last.kind == "none":
+        return ()
+    if first.kind == "fp16":
+        return _require_half(precision, params)
+    own = {item.dtype for item in params.overrides}
+    quantized = tuple(item for item in precision.weights if item.quantized and item.dtype not in own)
+    _require_share(precision, quantized, first.weight_bits, "weights")
+    activations = tuple(item for item in precision.activations if item.dtype not in own)
+    _require_share(precision, activations, _activation_bits(steps), "activations", by="tensors")
+    share = precision.quantized_share or 0.0
+    note = f"{share:.0%} of the weight elements are quantized; the rest stays float"
+    narrowed = params.op_types or params.nodes_to_exclude
+    if share < _LARGER_PART and not narrowed:
+        raise ExecutionError(
+            f"the label is not true: {note}",
+            cause=f"the produced graph measures as {precision.label or precision.reason}",
+            fix="Choose a precision that reaches the rest (int4 and dynamic reach MatMul, static also Conv), "
+            "or name the operators in op_types to say that a part is enough.",
+        )
+    return (note,) if share < _NEARLY_ALL else ()
+
+
+def tally(model: onnx.ModelProto) -> tuple[OpTally, ...]:
+    """Per operator: nodes that compute with reduced precision, and nodes that do not."""
+    nodes = model.graph.node
+    from_pair = {name for node in nodes if node.op_type == "DequantizeLinear" for name in node.output}
+    into_pair = {node.input[0] for node in nodes if node.op_type == "QuantizeLinear"}
+    halves = _half_values(model)
+    reduced: Counter[str] = Counter()
+    untouched: Counter[str] = Counter()
+    for node in nodes:
+        if node.op_type in _PLUMBING:
+            continue
+        # An operator is inside pairs when it reads dequantized values and its result is quantized again.
+        inside = from_pair.intersection(node.input) and into_pair.intersection(node.output)
+        touched = node.op_type in _REDUCED or inside or halves.intersection(node.input)
+        (reduced if touched else untouched)[node.op_type] += 1
+    return tuple(OpTally(name, reduced[name], untouched[name]) for name in sorted({*reduced, *untouched}))
+
+
+def _require_half(precision: Precision, params: QuantizeParams) -> tuple[str, ...]:
+    """What the request itself keeps in float32 does not make the label a lie; it is said."""
+    if not (params.op_types_float or params.nodes_to_exclude):
+        _require_share(precision, precision.weights, STEPS["fp16"].weight_bits, "weights")
+        return ()
+    halves = tuple(item for item in precision.weights if item.dtype == "float16")
+    _require_share(precision, halves, STEPS["fp16"].weight_bits, "weights")
+    total = sum(item.elements for item in precision.weights)
+    share = sum(item.elements for item in halves) / total
+    return (f"{share:.0%} of the weight elements are float16; the request keeps the rest as it is",)
+
+
+def _activation_bits(steps: tuple[Step, ...]) -> int:
+    """Chained fp16 narrows float activations of weight-only models, and leaves quantized ones alone."""
+    if steps[0].kind == "int4":
+        return steps[-1].activation_bits
+    return steps[0].activation_bits
+
+
+def _require_share(precision: Precision, shares: Iterable[Share], bits: int, what: str, by: str = "elements") -> None:
+    counts: Counter[int] = Counter()
+    for item in shares:
+        counts[item.bits] += getattr(item, by)
+    total = sum(counts.values())
+    if total and counts[bits] >= _NEARLY_ALL * total:
+        return
+    found = ", ".join(f"{width} bits {count / total:.0%}" for width, count in counts.most_common()) if total else "none"
+    raise ExecutionError(
+        f"the label is not true: the {what} are not {bits}-bit",
+        cause=f"the produced graph measures as {precision.label or precision.reason} ({what}: {found})",
+        fix="Unfuse operators the quantizer does not know, or choose a precision that this model can have.",
+    )
+
+
+def _half_values(model: onnx.ModelProto) -> set[str]:
+    half = 10
+    found = {tensor.name for tensor in model.graph.initializer if tensor.data_type == half}
+    found.update(
+        value.name
+        for value in (*model.graph.value_info, *model.graph.input)
+        if value.type.tensor_type.elem_type == half
+    )
+    return found

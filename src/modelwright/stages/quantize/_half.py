@@ -1,0 +1,105 @@
+"""float16: stored weights and the computation between them, inputs and outputs kept when asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from modelwright._lazy import lazy
+from modelwright.stages.quantize._params import Clipped, QuantizeParams
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnx
+    import onnxruntime.transformers.float16 as float16
+else:
+    np = lazy("numpy")
+    onnx = lazy("onnx")
+    float16 = lazy("onnxruntime.transformers.float16")
+
+_LARGEST = 65504.0
+_SMALLEST = 5.96e-08
+_PAIRS = frozenset({"QuantizeLinear", "DequantizeLinear"})
+
+
+@dataclass(frozen=True)
+class HalfResult:
+    model: onnx.ModelProto
+    clipped: Clipped
+
+
+def convert_to_half(model: onnx.ModelProto, params: QuantizeParams) -> HalfResult:
+    """Convert everything but the blocked operators and what touches quantized tensors."""
+    blocked = [*float16.DEFAULT_OP_BLOCK_LIST, *params.op_types_float, *sorted(_PAIRS)]
+    alone = sorted({*params.nodes_to_exclude, *_around_pairs(model)})
+    clipped = _count_clipped(model, set(blocked), set(alone))
+    before = {node.name for node in model.graph.node}
+    converted: onnx.ModelProto = float16.convert_float_to_float16(
+        model,
+        keep_io_types=params.keep_io_types,
+        disable_shape_infer=True,
+        op_block_list=blocked,
+        node_block_list=alone,
+    )
+    _drop_round_trips(converted.graph, before)
+    return HalfResult(converted, clipped)
+
+
+def _around_pairs(model: onnx.ModelProto) -> Iterable[str]:
+    """Operators inside Q/DQ pairs stay as they are: a Cast between would break the pairs' meaning."""
+    from_pair = {name for node in model.graph.node if node.op_type in _PAIRS for name in node.output}
+    into_pair = {node.input[0] for node in model.graph.node if node.op_type in _PAIRS}
+    for node in model.graph.node:
+        if node.op_type not in _PAIRS and (from_pair.intersection(node.input) or into_pair.intersection(node.output)):
+            yield node.name
+
+
+def _drop_round_trips(graph: onnx.GraphProto, before: set[str]) -> None:
+    """The converter casts to float16 and straight back between two blocked nodes; that only loses digits."""
+    added = {node.output[0]: node for node in graph.node if node.op_type == "Cast" and node.name not in before}
+    shown = {value.name for value in graph.output}
+    replaced: dict[str, str] = {}
+    for output, node in added.items():
+        narrowed = added.get(node.input[0])
+        if narrowed is not None and _target(narrowed) == onnx.TensorProto.FLOAT16:
+            # An output keeps its name, and a cast that changes nothing.
+            node.input[0] = narrowed.input[0]
+            if output not in shown:
+                replaced[output] = narrowed.input[0]
+    for node in graph.node:
+        for position, name in enumerate(node.input):
+            if name in replaced:
+                node.input[position] = replaced[name]
+    _drop_unused(graph, set(added) - shown)
+
+
+def _target(node: onnx.NodeProto) -> int:
+    return int(next(item.i for item in node.attribute if item.name == "to"))
+
+
+def _drop_unused(graph: onnx.GraphProto, names: set[str]) -> None:
+    while True:
+        used = {name for node in graph.node for name in node.input} | {value.name for value in graph.output}
+        dead = [i for i, node in enumerate(graph.node) if node.output[0] in names and node.output[0] not in used]
+        if not dead:
+            return
+        for index in reversed(dead):
+            del graph.node[index]
+
+
+def _count_clipped(model: onnx.ModelProto, blocked: set[str], alone: set[str]) -> Clipped:
+    """What the conversion will move: finite values beyond float16, and non-zero ones below its smallest."""
+    used = {
+        name
+        for node in model.graph.node
+        if node.op_type not in blocked and node.name not in alone
+        for name in node.input
+    }
+    large = small = 0
+    for tensor in model.graph.initializer:
+        if tensor.data_type == onnx.TensorProto.FLOAT and tensor.name in used:
+            size = np.abs(onnx.numpy_helper.to_array(tensor))
+            large += int(np.count_nonzero((size > _LARGEST) & np.isfinite(size)))
+            small += int(np.count_nonzero((size > 0) & (size < _SMALLEST)))
+    return Clipped(large, small)

@@ -1,0 +1,111 @@
+"""The input model made ready: refused when it cannot be quantized, named, typed and at a usable opset."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from modelwright._lazy import lazy
+from modelwright.errors import InputError
+from modelwright.graph import Graph, load, summary
+from modelwright.stages.quantize._tensor_types import infer_types
+from modelwright.stages.quantize._weights import Detached, detach, load_external
+
+if TYPE_CHECKING:
+    import onnx
+else:
+    onnx = lazy("onnx")
+
+# Scales per channel need the `axis` attribute of DequantizeLinear-13.
+LOWEST_OPSET = 13
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A model whose large weights wait in a scratch file."""
+
+    model: onnx.ModelProto
+    weights: Detached
+
+
+def open_model(path: str) -> Graph:
+    """Read the model; compiled and already quantized ones are refused."""
+    graph = load(path)
+    facts = summary(graph)
+    if facts.ep_context:
+        raise InputError(
+            f"{graph.path.name} is already compiled",
+            cause="it holds EPContext nodes, whose insides cannot be changed",
+            fix="Quantize the model it was compiled from.",
+        )
+    if facts.precision.quantized:
+        raise InputError(
+            f"{graph.path.name} is already quantized",
+            cause=f"it measures as {facts.precision.label or facts.precision.reason}",
+            fix="Quantize the float model it was made from.",
+        )
+    return graph
+
+
+def prepare(graph: Graph, workdir: Path, *, raise_opset: bool) -> Prepared:
+    """Weights out of memory, constants as initializers, every node named, every type known."""
+    model = graph.model
+    too_old = raise_opset and opset_of(model) < LOWEST_OPSET
+    outside = load_external(graph, everything=too_old)
+    if too_old:
+        model = _at_opset(model, graph.path.name, LOWEST_OPSET)
+    lift_constants(model)
+    weights = detach(model, outside, workdir)
+    name_nodes(model)
+    infer_types(model, workdir)
+    return Prepared(model, weights)
+
+
+def opset_of(model: onnx.ModelProto) -> int:
+    return next((item.version for item in model.opset_import if item.domain in ("", "ai.onnx")), 1)
+
+
+def name_nodes(model: onnx.ModelProto) -> None:
+    """Exclusion works by name, so every node gets one, and no two the same."""
+    taken = {node.name for node in model.graph.node}
+    seen: set[str] = set()
+    for index, node in enumerate(model.graph.node):
+        if node.name and node.name not in seen:
+            seen.add(node.name)
+            continue
+        name = f"{node.op_type}_{index}"
+        while name in taken:
+            name += "_"
+        node.name = name
+        taken.add(name)
+        seen.add(name)
+
+
+def lift_constants(model: onnx.ModelProto) -> None:
+    """Constant nodes become initializers: only those are recognised as weights."""
+    kept = []
+    for node in model.graph.node:
+        value = next((item.t for item in node.attribute if item.name == "value"), None)
+        if node.op_type != "Constant" or node.domain not in ("", "ai.onnx") or value is None:
+            kept.append(node)
+            continue
+        tensor = model.graph.initializer.add()
+        tensor.CopyFrom(value)
+        tensor.name = node.output[0]
+    if len(kept) != len(model.graph.node):
+        copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in kept]
+        del model.graph.node[:]
+        model.graph.node.extend(copies)
+
+
+def _at_opset(model: onnx.ModelProto, name: str, version: int) -> onnx.ModelProto:
+    try:
+        return onnx.version_converter.convert_version(model, version)
+    # The converter raises RuntimeError or its own ConvertError for operators it has no adapter for.
+    except (RuntimeError, onnx.version_converter.ConvertError) as error:
+        raise InputError(
+            f"{name} cannot be raised to opset {version}",
+            cause=f"static quantization needs it, and the converter failed: {str(error).splitlines()[0]}",
+            fix=f"Export the model with opset {version} or newer.",
+        ) from error

@@ -1,0 +1,46 @@
+"""Nodes in the order of their data; the quantizer and the float16 converter append theirs at the end."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from modelwright._lazy import lazy
+
+if TYPE_CHECKING:
+    import onnx
+else:
+    onnx = lazy("onnx")
+
+
+def sort_nodes(graph: onnx.GraphProto) -> None:
+    """Stable topological order, in place."""
+    nodes = [onnx.NodeProto.FromString(node.SerializeToString()) for node in graph.node]
+    makers = {name: index for index, node in enumerate(nodes) for name in node.output if name}
+    needs = [{makers[name] for name in _read(node) if name in makers} for node in nodes]
+    users: list[list[int]] = [[] for _ in nodes]
+    for index, found in enumerate(needs):
+        for maker in found:
+            users[maker].append(index)
+    waiting = [len(found) for found in needs]
+    ready = [index for index, count in enumerate(waiting) if not count]
+    heapq.heapify(ready)
+    del graph.node[:]
+    while ready:
+        index = heapq.heappop(ready)
+        graph.node.append(nodes[index])
+        for user in users[index]:
+            waiting[user] -= 1
+            if not waiting[user]:
+                heapq.heappush(ready, user)
+
+
+def _read(node: onnx.NodeProto) -> Iterator[str]:
+    """Every name the node may read, also from inside its subgraphs."""
+    yield from node.input
+    for attribute in node.attribute:
+        for subgraph in (attribute.g, *attribute.graphs):
+            for inner in subgraph.node:
+                yield from _read(inner)
+            yield from (value.name for value in subgraph.output)

@@ -1,0 +1,106 @@
+"""What the stage is told, and what it tells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+Method = Literal["minmax", "entropy", "percentile"]
+QuantizedType = Literal["int8", "uint8", "int16", "uint16"]
+ALL_OPERATORS = "all"
+
+
+@dataclass(frozen=True)
+class TensorOverride:
+    """Another integer type for one tensor, weight or activation, by its name in the input model."""
+
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
+
+    tensor: str
+    dtype: QuantizedType
+
+
+@dataclass(frozen=True)
+class QuantizeParams:
+    """One quantization.
+
+    - `precision`: a word of the table in `_precision`, or a chain `w8a16+fp16`.
+    - `method`, `percentile`, `samples`: how activation ranges are found (static precisions).
+    - `op_types`: empty is the safe set. With 8-bit activations these are the operators that carry the work
+      (Conv, ConvTranspose, Gemm, MatMul) and those that only move values: quantizing every operator to 8 bits
+      ruins transformers and many small models. With 16-bit activations it is every operator, which is what an
+      NPU needs. `("all",)` asks for every operator.
+    - `per_channel`: a scale per output channel for the weights of Conv, ConvTranspose, Gemm and MatMul.
+    - `reduce_range`: 7-bit weights; for x86 CPUs without VNNI, where 8-bit products saturate.
+    - `symmetric_weights` is ignored where a scale per channel or int4 blocks need symmetry anyway.
+    - `keep_io_types` and `op_types_float`: inputs and outputs, and operators, that fp16 leaves alone.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
+
+    precision: str = "w8a8"
+    method: Method = "minmax"
+    percentile: float = 99.999
+    samples: int = 32
+    per_channel: bool = True
+    symmetric_activations: bool = False
+    symmetric_weights: bool = True
+    reduce_range: bool = False
+    op_types: tuple[str, ...] = ()
+    nodes_to_exclude: tuple[str, ...] = ()
+    overrides: tuple[TensorOverride, ...] = ()
+    block_size: int = 32
+    keep_io_types: bool = True
+    op_types_float: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class OpTally:
+    """Nodes of one operator: how many compute with reduced precision and how many do not."""
+
+    op_type: str
+    reduced: int
+    untouched: int
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Where the ranges came from. `random` is true when the samples were made up."""
+
+    kind: str
+    random: bool
+    samples: int
+    digest: str
+    method: str
+    tensors: int
+
+
+@dataclass(frozen=True)
+class Clipped:
+    """Weights that float16 cannot hold: moved to its largest, or to its smallest non-zero value."""
+
+    to_largest: int = 0
+    to_smallest: int = 0
+
+
+@dataclass(frozen=True)
+class QuantizeOutcome:
+    """Facts about the produced file. `measured` and the bits were read from it, not from the request."""
+
+    precision: str
+    steps: tuple[str, ...]
+    measured: str | None
+    measured_reason: str | None
+    weight_bits: int | None
+    activation_bits: int | None
+    quantized_share: float | None
+    granularity: tuple[str, ...]
+    ops: tuple[OpTally, ...]
+    excluded: tuple[str, ...]
+    calibration: Calibration | None
+    clipped: Clipped
+    opset: int
+    warnings: tuple[str, ...]
+    input_bytes: int
+    output_bytes: int
+    seconds: float

@@ -1,0 +1,155 @@
+"""Activation ranges, one sample at a time: memory holds one sample and one pair of numbers per tensor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from modelwright._lazy import lazy
+from modelwright.errors import InputError
+from modelwright.sources._calibration import SampleHash, Samples
+from modelwright.stages.quantize._session import open_session
+from modelwright.worker import progress
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnx
+    from numpy.typing import NDArray
+else:
+    np = lazy("numpy")
+    onnx = lazy("onnx")
+
+WATCHED = "calibrate.scratch.onnx"
+# Sum is there to betray a NaN: onnxruntime's Min and Max skip it, and forget what they saw before it.
+_REDUCTIONS = ("ReduceMin", "ReduceMax", "ReduceSum")
+
+
+@dataclass
+class Range:
+    """The smallest and largest value of one tensor so far."""
+
+    low: NDArray[Any]
+    high: NDArray[Any]
+
+    def widen(self, low: NDArray[Any], high: NDArray[Any]) -> None:
+        self.low, self.high = np.minimum(self.low, low), np.maximum(self.high, high)
+
+    @property
+    def largest(self) -> float:
+        return float(max(abs(self.low), abs(self.high)))
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What a pass over the samples saw."""
+
+    ranges: dict[str, Range]
+    samples: int
+    digest: str
+
+
+def observe(model: onnx.ModelProto, tensors: tuple[str, ...], samples: Samples, workdir: Path) -> Observed:
+    """Smallest and largest value of each tensor over all samples. NaN and infinity are refused by name."""
+    path = workdir / WATCHED
+    path.write_bytes(_with_reductions(model, tensors).SerializeToString())
+    try:
+        return _observe(open_session(path), model, tensors, samples, workdir)
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def fetch(model: onnx.ModelProto, tensors: tuple[str, ...], workdir: Path) -> Any:
+    """A session whose outputs are these tensors themselves."""
+    watched = onnx.ModelProto()
+    watched.CopyFrom(model)
+    shown = {value.name for value in watched.graph.output}
+    watched.graph.output.extend(onnx.ValueInfoProto(name=name) for name in tensors if name not in shown)
+    path = workdir / WATCHED
+    path.write_bytes(watched.SerializeToString())
+    try:
+        return open_session(path)
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def run(session: Any, names: list[str], sample: dict[str, NDArray[Any]]) -> list[NDArray[Any]]:
+    """One inference; what onnxruntime says about a sample it cannot run is the cause."""
+    try:
+        return list(session.run(names, sample))
+    # onnxruntime raises many unrelated classes here; all of them mean that this sample does not run.
+    except Exception as error:
+        raise InputError(
+            "the model does not run on a calibration sample",
+            cause=str(error).splitlines()[0] if str(error) else type(error).__name__,
+            fix="Check values and sizes of the samples: indices inside their tables, lengths the model allows.",
+        ) from error
+
+
+def _observe(
+    session: Any, model: onnx.ModelProto, tensors: tuple[str, ...], samples: Samples, workdir: Path
+) -> Observed:
+    names = [_output(name, kind) for name in tensors for kind in _REDUCTIONS]
+    ranges: dict[str, Range] = {}
+    total, count = SampleHash(), 0
+    for sample in samples:
+        total.add(sample)
+        values = run(session, names, sample)
+        doubtful = _fold(tensors, values, ranges)
+        if doubtful:
+            _refuse_not_finite(model, doubtful, sample, count, workdir)
+        count += 1
+        progress(f"calibrating: sample {count}")
+    return Observed(ranges, count, total.hexdigest())
+
+
+def _fold(tensors: tuple[str, ...], values: list[NDArray[Any]], ranges: dict[str, Range]) -> tuple[str, ...]:
+    """Widen the ranges; returns the tensors whose values may not all be finite."""
+    doubtful = []
+    for index, name in enumerate(tensors):
+        low, high, total = values[3 * index : 3 * index + 3]
+        if not low.size:
+            continue
+        low, high = low.reshape(()), high.reshape(())
+        if not (np.isfinite(low) and np.isfinite(high) and np.isfinite(total).all()):
+            doubtful.append(name)
+        if name in ranges:
+            ranges[name].widen(low, high)
+        else:
+            ranges[name] = Range(low, high)
+    return tuple(doubtful)
+
+
+def _refuse_not_finite(
+    model: onnx.ModelProto,
+    doubtful: tuple[str, ...],
+    sample: dict[str, NDArray[Any]],
+    index: int,
+    workdir: Path,
+) -> None:
+    """A sum can overflow although every value is finite, so look at the values themselves."""
+    for name, value in zip(doubtful, run(fetch(model, doubtful, workdir), list(doubtful), sample), strict=True):
+        if np.isfinite(value).all():
+            continue
+        what = "NaN" if np.isnan(value).any() else "infinity"
+        raise InputError(
+            f"tensor {name} holds {what} in calibration sample {index}",
+            cause="no range can be found for it",
+            fix="Clamp infinities with the optimize stage, fix the sample, or exclude the nodes that touch it.",
+        )
+
+
+def _with_reductions(model: onnx.ModelProto, tensors: tuple[str, ...]) -> onnx.ModelProto:
+    watched = onnx.ModelProto()
+    watched.CopyFrom(model)
+    del watched.graph.output[:]
+    for name in tensors:
+        for kind in _REDUCTIONS:
+            output = _output(name, kind)
+            watched.graph.node.append(onnx.helper.make_node(kind, [name], [output], name=output, keepdims=1))
+            watched.graph.output.append(onnx.ValueInfoProto(name=output))
+    return watched
+
+
+def _output(tensor: str, kind: str) -> str:
+    return f"{tensor}::{kind}"

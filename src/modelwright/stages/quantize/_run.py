@@ -1,0 +1,175 @@
+"""The stage: one model and its calibration data in, one quantized model and its facts out."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from modelwright._lazy import lazy
+from modelwright.errors import InputError
+from modelwright.graph import Graph, load, summary
+from modelwright.sources._calibration import CalibrationSource, RandomCalibration, samples
+from modelwright.stages.quantize._check import require_true_label, tally
+from modelwright.stages.quantize._dynamic import quantize_dynamic
+from modelwright.stages.quantize._half import convert_to_half
+from modelwright.stages.quantize._int4 import quantize_int4
+from modelwright.stages.quantize._model import open_model, opset_of, prepare
+from modelwright.stages.quantize._params import Calibration, Clipped, QuantizeOutcome, QuantizeParams
+from modelwright.stages.quantize._precision import Step, canonical, steps_of
+from modelwright.stages.quantize._save import save
+from modelwright.stages.quantize._scope import check_scope
+from modelwright.stages.quantize._session import open_session
+from modelwright.stages.quantize._static import Source, quantize_static
+from modelwright.stages.quantize._tensor_types import infer_types
+from modelwright.stages.quantize._weights import detach
+from modelwright.worker import progress, task
+
+if TYPE_CHECKING:
+    import onnx
+else:
+    onnx = lazy("onnx")
+
+STAGE = "quantize"
+VERSION = 1
+LIBRARIES = ("onnx", "onnxruntime", "numpy")
+RANDOM_WARNING = (
+    "the ranges come from made-up samples: accuracy on real data is unknown until it is measured; "
+    "give real calibration data before you ship this model"
+)
+
+
+@dataclass
+class _Facts:
+    """What the steps found out, gathered for the outcome."""
+
+    input_bytes: int
+    calibration: Calibration | None = None
+    clipped: Clipped = field(default_factory=Clipped)
+    warnings: list[str] = field(default_factory=list)
+
+
+@task
+def run_quantize(
+    model: str, workdir: str, params: QuantizeParams, calibration: CalibrationSource | None = None
+) -> QuantizeOutcome:
+    """Quantize `model` into the empty folder `workdir` (`model.onnx`, large weights in `model.onnx.data`)."""
+    began = time.perf_counter()
+    steps = steps_of(params.precision)
+    graph = open_model(model)
+    source = _source(graph, steps, params, calibration)
+    folder, facts = Path(workdir), _Facts(summary(graph).total_bytes)
+    try:
+        result = _transform(graph, steps, params, source, (folder, facts))
+    finally:
+        for scratch in folder.glob("*.scratch*"):
+            scratch.unlink()
+    progress("writing", 0.9)
+    written = save(result, folder)
+    return _outcome(written, steps, params, facts, time.perf_counter() - began)
+
+
+def _transform(
+    graph: Graph,
+    steps: tuple[Step, ...],
+    params: QuantizeParams,
+    source: Source | None,
+    into: tuple[Path, _Facts],
+) -> onnx.ModelProto:
+    folder, facts = into
+    prepared = prepare(graph, folder, raise_opset=steps[0].kind == "static")
+    facts.warnings += check_scope(prepared.model, params)
+    if source is not None:
+        result = quantize_static(prepared, steps[0], params, source, folder)
+        model, facts.calibration = result.model, result.calibration
+        facts.warnings += [*([RANDOM_WARNING] if source.random else []), *result.warnings]
+    else:
+        prepared.weights.attach(prepared.model)
+        model = prepared.model
+    for step in steps[1 if source is not None else 0 :]:
+        progress(f"converting to {step.label}")
+        model = _apply(model, step, params, folder, facts)
+    return model
+
+
+def _apply(model: onnx.ModelProto, step: Step, params: QuantizeParams, folder: Path, facts: _Facts) -> onnx.ModelProto:
+    if step.kind == "dynamic":
+        return quantize_dynamic(model, params)
+    if step.kind == "int4":
+        return _retyped(quantize_int4(model, params), folder)
+    if step.kind == "fp16":
+        half = convert_to_half(model, params)
+        facts.clipped = half.clipped
+        facts.warnings += _clip_warnings(half.clipped)
+        return half.model
+    return model
+
+
+def _retyped(model: onnx.ModelProto, folder: Path) -> onnx.ModelProto:
+    """The next step needs to know the types behind operators that ONNX itself does not know."""
+    weights = detach(model, {}, folder)
+    infer_types(model, folder)
+    weights.attach(model)
+    return model
+
+
+def _source(
+    graph: Graph, steps: tuple[Step, ...], params: QuantizeParams, calibration: CalibrationSource | None
+) -> Source | None:
+    if steps[0].kind != "static":
+        return None
+    if calibration is None:
+        raise InputError(
+            f"{steps[0].label} needs calibration samples",
+            cause="the ranges of activations are found by running the model",
+            fix="Give a folder of .npz files, an .npz file, file.py:function, or random (only to try things out).",
+        )
+    if params.samples < 1:
+        raise InputError(
+            f"{params.samples} samples are not enough", cause="ranges need at least one", fix="Ask for 8 to 128."
+        )
+    drawn = samples(calibration, graph, params.samples)
+    # Inputs that do not fit are found before any work is done.
+    next(iter(drawn))
+    return Source(drawn, isinstance(calibration, RandomCalibration))
+
+
+def _clip_warnings(clipped: Clipped) -> list[str]:
+    if not clipped.to_largest:
+        return []
+    return [f"{clipped.to_largest} weights lie beyond float16 and were moved to its largest value, 65504"]
+
+
+def _outcome(
+    written: Path,
+    steps: tuple[Step, ...],
+    params: QuantizeParams,
+    facts: _Facts,
+    seconds: float,
+) -> QuantizeOutcome:
+    produced = load(written)
+    after = summary(produced)
+    precision = after.precision
+    notes = require_true_label(precision, steps, params)
+    open_session(written)
+    return QuantizeOutcome(
+        precision=canonical(params.precision),
+        steps=tuple(step.label for step in steps),
+        measured=precision.label,
+        measured_reason=precision.reason,
+        weight_bits=precision.weight_bits,
+        activation_bits=precision.activation_bits,
+        quantized_share=precision.quantized_share,
+        granularity=precision.granularity,
+        ops=tally(produced.model),
+        excluded=params.nodes_to_exclude,
+        calibration=facts.calibration,
+        clipped=facts.clipped,
+        opset=opset_of(produced.model),
+        warnings=tuple(itertools.chain(facts.warnings, notes)),
+        input_bytes=facts.input_bytes,
+        output_bytes=after.total_bytes,
+        seconds=seconds,
+    )

@@ -1,0 +1,29 @@
+"""Writing the result: one file, or weights beside it when protobuf could not hold them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from modelwright._lazy import lazy
+from modelwright.stages.quantize._order import sort_nodes
+
+if TYPE_CHECKING:
+    import onnx
+else:
+    onnx = lazy("onnx")
+
+MODEL = "model.onnx"
+DATA = "model.onnx.data"
+LARGEST = int(1.8 * 2**30)
+
+
+def save(model: onnx.ModelProto, folder: Path) -> Path:
+    """`model.onnx` in `folder`, with `model.onnx.data` only when it must be."""
+    sort_nodes(model.graph)
+    path = folder / MODEL
+    if sum(len(tensor.raw_data) for tensor in model.graph.initializer) > LARGEST:
+        onnx.save_model(model, str(path), save_as_external_data=True, location=DATA, size_threshold=1024)
+    else:
+        path.write_bytes(model.SerializeToString(deterministic=True))
+    return path

@@ -1,0 +1,89 @@
+"""Which nodes a request speaks about."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from modelwright._lazy import lazy
+from modelwright.errors import InputError, did_you_mean
+from modelwright.stages.quantize._params import ALL_OPERATORS, QuantizeParams
+
+if TYPE_CHECKING:
+    import onnx
+else:
+    onnx = lazy("onnx")
+
+WORKERS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
+# These hand values on with the scale of their input, or disappear into the operator before them.
+_MOVERS = frozenset(
+    {
+        "AveragePool",
+        "Clip",
+        "Flatten",
+        "MaxPool",
+        "Relu",
+        "Reshape",
+        "Resize",
+        "Slice",
+        "Squeeze",
+        "Transpose",
+        "Unsqueeze",
+    }
+)
+# Left alone even when every operator is asked for: they decide about types, sizes or flow, not values.
+_NEVER = frozenset(
+    {
+        "Cast",
+        "CastLike",
+        "Constant",
+        "ConstantOfShape",
+        "If",
+        "Loop",
+        "NonMaxSuppression",
+        "Range",
+        "Scan",
+        "Shape",
+        "Size",
+    }
+)
+WIDE = 16
+
+
+def static_operators(model: onnx.ModelProto, params: QuantizeParams, activation_bits: int) -> tuple[str, ...]:
+    """Operator types to quantize, sorted."""
+    present = {node.op_type for node in model.graph.node if node.domain in ("", "ai.onnx")}
+    if params.op_types and params.op_types != (ALL_OPERATORS,):
+        return tuple(sorted(set(params.op_types) & present))
+    if params.op_types or activation_bits >= WIDE:
+        return tuple(sorted(present - _NEVER))
+    return tuple(sorted(present & (WORKERS | _MOVERS)))
+
+
+def check_scope(model: onnx.ModelProto, params: QuantizeParams) -> tuple[str, ...]:
+    """Refuse names that do not exist; returns warnings about operators that this model does not have."""
+    nodes = [node.name for node in model.graph.node]
+    values = {name for node in model.graph.node for name in (*node.input, *node.output) if name}
+    for name in params.nodes_to_exclude:
+        _require(name, nodes, "node")
+    for override in params.overrides:
+        _require(override.tensor, sorted(values), "tensor")
+    present = {node.op_type for node in model.graph.node}
+    absent = [name for name in params.op_types if name not in present and name != ALL_OPERATORS]
+    for name in absent:
+        if not onnx.defs.has(name) and not onnx.defs.has(name, "com.microsoft"):
+            _require(name, sorted(present), "operator")
+    return tuple(f"op_types names {name}, but the model has no such node" for name in absent)
+
+
+def excluded_without_name(model: onnx.ModelProto, operators: tuple[str, ...]) -> list[str]:
+    """Nodes of other domains that carry the name of an ONNX operator; the quantizer looks at names only."""
+    return [node.name for node in model.graph.node if node.domain not in ("", "ai.onnx") and node.op_type in operators]
+
+
+def _require(name: str, known: list[str], what: str) -> None:
+    if name not in known:
+        raise InputError(
+            f"the model has no {what} {name}",
+            cause=f"the name is not among its {len(known)} {what}s",
+            fix=(did_you_mean(name, known) or f"List the {what}s with `wright inspect`.").capitalize(),
+        )

@@ -1,0 +1,252 @@
+"""Static quantization: ranges from samples, then QuantizeLinear/DequantizeLinear pairs around the operators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from modelwright._lazy import lazy
+from modelwright.errors import InputError
+from modelwright.sources._calibration import Samples
+from modelwright.stages.quantize._histogram import entropy_range, histograms, percentile_range
+from modelwright.stages.quantize._model import Prepared, opset_of
+from modelwright.stages.quantize._params import Calibration, QuantizeParams
+from modelwright.stages.quantize._precision import Step
+from modelwright.stages.quantize._quiet import quiet
+from modelwright.stages.quantize._ranges import Observed, Range, observe
+from modelwright.stages.quantize._scope import WIDE, excluded_without_name, static_operators
+from modelwright.stages.quantize._tables import quantize_tables, table_nodes
+from modelwright.stages.quantize._tensor_types import element_types, mark_inferred, unmark_inferred
+from modelwright.worker import progress
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnx
+    import onnxruntime.quantization as ortq
+    import onnxruntime.quantization.execution_providers.qnn.mixed_precision_overrides_utils as qnn
+else:
+    np = lazy("numpy")
+    onnx = lazy("onnx")
+    ortq = lazy("onnxruntime.quantization")
+    qnn = lazy("onnxruntime.quantization.execution_providers.qnn.mixed_precision_overrides_utils")
+
+_NATIVE_WIDE_OPSET = 21
+# QNN refuses quantized tensors whose real range is narrower.
+_NARROWEST = 1e-4
+_SUSPICIOUS = 1e6
+_NORMALIZATIONS = frozenset({"LayerNormalization", "InstanceNormalization", "BatchNormalization"})
+
+
+@dataclass(frozen=True)
+class Source:
+    """The calibration samples, and whether they were made up."""
+
+    samples: Samples
+    random: bool
+
+
+@dataclass(frozen=True)
+class StaticResult:
+    model: onnx.ModelProto
+    calibration: Calibration
+    warnings: tuple[str, ...]
+
+
+def quantize_static(
+    prepared: Prepared, step: Step, params: QuantizeParams, source: Source, workdir: Path
+) -> StaticResult:
+    """Find the ranges with the weights outside of memory, then bring them back and quantize."""
+    _check(step, params)
+    operators = static_operators(prepared.model, params, step.activation_bits)
+    excluded = set(params.nodes_to_exclude) | set(excluded_without_name(prepared.model, operators))
+    tables = table_nodes(prepared.model, excluded, params.op_types)
+    excluded |= {table.node for table in tables}
+    tensors = _watched(prepared.model, operators, excluded)
+    if not tensors:
+        raise InputError(
+            "nothing can be quantized",
+            cause=f"no float32 tensor belongs to {', '.join(operators) or 'the chosen operators'}",
+            fix="Check op_types and nodes_to_exclude; a float16 model must be quantized from its float32 form.",
+        )
+    observed, ranges = _ranges(prepared.model, tensors, params, source, workdir)
+    wide = {name: item.largest for name, item in ranges.items() if item.largest > _SUSPICIOUS}
+    wide |= _wide_constants(prepared.model)
+    left = _touching(prepared.model, operators, excluded, wide)
+    excluded |= {node for node, _ in left}
+    ranges = {name: item for name, item in ranges.items() if name not in wide}
+    progress("quantizing weights")
+    prepared.weights.attach(prepared.model)
+    model = _insert_pairs(prepared.model, step, params, ranges, (operators, excluded))
+    quantize_tables(model, tables, step.weight_bits)
+    method = params.method if params.method != "percentile" else f"percentile {params.percentile:g}"
+    facts = Calibration(
+        source.samples.source.kind, source.random, observed.samples, observed.digest, method, len(observed.ranges)
+    )
+    return StaticResult(model, facts, _wide_warning(left, wide))
+
+
+def _check(step: Step, params: QuantizeParams) -> None:
+    if params.method == "entropy" and step.activation_bits >= WIDE:
+        raise InputError(
+            f"entropy calibration does not fit {step.label}",
+            cause="it searches the range that suits 8-bit activations, and would clip 16-bit ones for nothing",
+            fix="Use minmax or percentile.",
+        )
+    if not 50 < params.percentile <= 100:
+        raise InputError(
+            f"{params.percentile:g} is not a percentile to calibrate with",
+            cause="it is the share of values kept, in percent",
+            fix="Give a number above 50 and up to 100, such as 99.99.",
+        )
+
+
+def _watched(model: onnx.ModelProto, operators: tuple[str, ...], excluded: set[str]) -> tuple[str, ...]:
+    """Float tensors of the nodes to quantize, in graph order; stored weights have no range to observe."""
+    types = element_types(model)
+    stored = {tensor.name for tensor in model.graph.initializer}
+    found: dict[str, None] = {}
+    for node in model.graph.node:
+        if node.op_type in operators and node.name not in excluded:
+            for name in (*node.input, *node.output):
+                if types.get(name) == onnx.TensorProto.FLOAT and name not in stored:
+                    found[name] = None
+    return tuple(found)
+
+
+def _ranges(
+    model: onnx.ModelProto, tensors: tuple[str, ...], params: QuantizeParams, source: Source, workdir: Path
+) -> tuple[Observed, dict[str, Range]]:
+    observed = observe(model, tensors, source.samples, workdir)
+    if params.method == "minmax":
+        return observed, observed.ranges
+    filled = histograms(model, observed, source.samples, workdir)
+    if params.method == "entropy":
+        return observed, {name: entropy_range(item, observed.ranges[name]) for name, item in filled.items()}
+    return observed, {
+        name: percentile_range(item, observed.ranges[name], params.percentile) for name, item in filled.items()
+    }
+
+
+def _insert_pairs(
+    model: onnx.ModelProto,
+    step: Step,
+    params: QuantizeParams,
+    ranges: dict[str, Range],
+    scope: tuple[tuple[str, ...], set[str]],
+) -> onnx.ModelProto:
+    operators, excluded = scope
+    overrides = _overrides(model, step, params, scope)
+    types = {step.weights, step.activations, *(item.dtype for item in params.overrides)}
+    wide = any(item.endswith("16") for item in types)
+    # Before opset 21 ONNX has no 16-bit pairs; onnxruntime and QNN take those of com.microsoft.
+    contrib = wide and opset_of(model) < _NATIVE_WIDE_OPSET
+    mark_inferred(model)
+    with quiet():
+        quantizer = ortq.qdq_quantizer.QDQQuantizer(
+            model,
+            params.per_channel,
+            params.reduce_range,
+            _quant_type(step.weights),
+            _quant_type(step.activations),
+            _tensors_data(ranges),
+            [],
+            sorted(excluded),
+            list(operators),
+            {
+                "MinimumRealRange": _NARROWEST,
+                "ActivationSymmetric": params.symmetric_activations,
+                "WeightSymmetric": params.symmetric_weights,
+                "TensorQuantOverrides": overrides,
+                "UseQDQContribOps": contrib,
+            },
+        )
+        quantized: onnx.ModelProto = quantizer.quantize_model()
+    unmark_inferred(quantized)
+    return quantized
+
+
+def _overrides(
+    model: onnx.ModelProto, step: Step, params: QuantizeParams, scope: tuple[tuple[str, ...], set[str]]
+) -> dict[str, list[dict[str, Any]]]:
+    """The user's types first, then what the QNN compiler insists on, where the user said nothing."""
+    asked = {item.tensor: [{"quant_type": _quant_type(item.dtype)}] for item in params.overrides}
+    helper = ortq.tensor_quant_overrides.TensorQuantOverridesHelper(asked)
+    if asked:
+        qnn.MixedPrecisionTensorQuantOverridesFixer.create_from_model(
+            helper, model, _quant_type(step.activations)
+        ).apply(_quant_type(step.activations), params.symmetric_activations)
+    found: dict[str, list[dict[str, Any]]] = dict(helper.get_dict())
+    operators, excluded = scope
+    for node in model.graph.node:
+        if node.op_type in operators and node.name not in excluded:
+            for name, override in _required_by_qnn(model, node, step):
+                found.setdefault(name, [override])
+    return found
+
+
+def _required_by_qnn(model: onnx.ModelProto, node: onnx.NodeProto, step: Step) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Measured with the real compiler: signed 8-bit gammas, and 16-bit Sigmoid and Tanh outputs with another
+    scale than these, are left to the CPU."""
+    if node.op_type in _NORMALIZATIONS and step.weights == "int8":
+        if any(tensor.name == node.input[1] for tensor in model.graph.initializer):
+            yield node.input[1], {"quant_type": _quant_type("uint8"), "symmetric": False}
+    elif node.op_type in ("Sigmoid", "Tanh") and step.activations == "uint16":
+        sigmoid = node.op_type == "Sigmoid"
+        yield (
+            node.output[0],
+            {
+                "quant_type": _quant_type("uint16"),
+                "scale": np.array(1 / (65536 if sigmoid else 32768), dtype=np.float32),
+                "zero_point": np.array(0 if sigmoid else 32768, dtype=np.uint16),
+            },
+        )
+
+
+def _tensors_data(ranges: dict[str, Range]) -> Any:
+    data = {name: (item.low, item.high) for name, item in ranges.items()}
+    return ortq.calibrate.TensorsData(ortq.CalibrationMethod.MinMax, data)
+
+
+def _quant_type(dtype: str) -> Any:
+    return {
+        "int8": ortq.QuantType.QInt8,
+        "uint8": ortq.QuantType.QUInt8,
+        "int16": ortq.QuantType.QInt16,
+        "uint16": ortq.QuantType.QUInt16,
+    }[dtype]
+
+
+def _wide_constants(model: onnx.ModelProto) -> dict[str, float]:
+    """Small stored tensors such as the -3.4e38 of an attention mask. Large ones are weights, and in a file."""
+    found = {}
+    for tensor in model.graph.initializer:
+        if tensor.data_type == onnx.TensorProto.FLOAT and tensor.data_location != onnx.TensorProto.EXTERNAL:
+            values = onnx.numpy_helper.to_array(tensor)
+            largest = float(np.abs(values).max()) if values.size else 0.0
+            if largest > _SUSPICIOUS:
+                found[tensor.name] = largest
+    return found
+
+
+def _touching(
+    model: onnx.ModelProto, operators: tuple[str, ...], excluded: set[str], wide: dict[str, float]
+) -> list[tuple[str, str]]:
+    """Nodes that would be quantized, and the tensor in them that cannot be."""
+    found = []
+    for node in model.graph.node:
+        tensor = next((name for name in (*node.input, *node.output) if name in wide), None)
+        if tensor is not None and node.op_type in operators and node.name not in excluded:
+            found.append((node.name, tensor))
+    return found
+
+
+def _wide_warning(left: list[tuple[str, str]], wide: dict[str, float]) -> tuple[str, ...]:
+    if not left:
+        return ()
+    shown = ", ".join(f"{node} ({tensor} reaches {wide[tensor]:.1e})" for node, tensor in left[:3])
+    return (
+        f"{len(left)} nodes stay float, because one scale for such a range would erase every other value: {shown}; "
+        "clamp these values with the optimize stage to quantize the nodes too",
+    )

@@ -1,0 +1,165 @@
+"""Every precision word on real graphs: the label is measured, the model runs, and it is close to the original."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+
+from ep.quantize.graphs import conv_net, image, saved, tokens, transformer
+from modelwright.errors import ExecutionError, InputError
+from modelwright.graph import load, summary
+from modelwright.sources._calibration import RandomCalibration
+from modelwright.stages.quantize import QuantizeParams, canonical, run_quantize, steps_of
+
+MODELS = {"conv": (conv_net, image), "transformer": (transformer, tokens)}
+EVERY = [
+    ("fp32", "fp32", 0.999999),
+    ("fp16", "fp16", 0.999),
+    ("dynamic", "dynamic int8", 0.95),
+    ("w8a8", "w8a8", 0.90),
+    ("int8", "w8a8", 0.90),
+    ("w8a16", "w8a16", 0.95),
+    ("w16a16", "w16a16", 0.99),
+    ("int16", "w16a16", 0.99),
+    ("w16a8", "w16a8", 0.90),
+    ("w8a8+fp16", "w8a8", 0.90),
+    ("int16+fp16", "w16a16", 0.99),
+]
+
+
+def outputs(path: str | Path, sample: dict[str, np.ndarray]) -> np.ndarray:
+    session = ort.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    return session.run(None, sample)[0].astype(np.float64).ravel()
+
+
+def cosine(a: np.ndarray, b: np.ndarray) -> float:
+    return float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b)))
+
+
+def parity(source: str, made: Path, feed) -> float:
+    found = [(outputs(source, feed(i)), outputs(made, feed(i))) for i in range(100, 103)]
+    assert all(np.isfinite(after).all() for _, after in found)
+    return min(cosine(before, after) for before, after in found)
+
+
+@pytest.mark.parametrize(("word", "label", "bound"), EVERY)
+@pytest.mark.parametrize("name", MODELS)
+def test_the_measured_label_is_the_asked_one_and_the_model_stays_close(tmp_path, name, word, label, bound):
+    make, feed = MODELS[name]
+    source = saved(make(), tmp_path)
+    work = tmp_path / "work"
+    work.mkdir()
+    outcome = run_quantize(source, str(work), QuantizeParams(word, samples=8), RandomCalibration())
+    assert outcome.measured == label
+    assert summary(load(work / "model.onnx")).precision.label == label
+    assert [item.name for item in work.iterdir()] == ["model.onnx"]
+    onnx.checker.check_model(str(work / "model.onnx"), full_check=True)
+    assert parity(source, work / "model.onnx", feed) > bound
+
+
+@pytest.mark.parametrize(
+    ("word", "label"), [("int4", "w4a32"), ("w4a32", "w4a32"), ("w4a16", "w4a16"), ("int4+fp16", "w4a16")]
+)
+def test_four_bit_weights_are_four_bit_and_w4a16_has_half_activations(tmp_path, word, label):
+    source = saved(transformer(), tmp_path)
+    work = tmp_path / "work"
+    work.mkdir()
+    outcome = run_quantize(source, str(work), QuantizeParams(word), None)
+    assert (outcome.measured, outcome.precision) == (label, label)
+    model = onnx.load(work / "model.onnx")
+    packed = [node for node in model.graph.node if node.op_type == "MatMulNBits"]
+    stored = {item.name: item.data_type for item in model.graph.initializer}
+    scale_type = onnx.TensorProto.FLOAT16 if label == "w4a16" else onnx.TensorProto.FLOAT
+    assert {stored[node.input[2]] for node in packed} == {scale_type}
+    assert parity(source, work / "model.onnx", tokens) > 0.9
+
+
+def test_a_model_without_matmul_cannot_be_labelled_int4(tmp_path):
+    work = tmp_path / "work"
+    work.mkdir()
+    with pytest.raises(ExecutionError, match="label is not true"):
+        run_quantize(saved(conv_net(), tmp_path), str(work), QuantizeParams("int4"), None)
+
+
+def test_static_quantization_raises_an_old_opset(tmp_path):
+    source = saved(conv_net(opset=11), tmp_path)
+    work = tmp_path / "work"
+    work.mkdir()
+    outcome = run_quantize(source, str(work), QuantizeParams("w8a8", samples=4), RandomCalibration())
+    assert outcome.opset == 13
+    assert "per-axis" in outcome.granularity
+    assert parity(source, work / "model.onnx", image) > 0.9
+
+
+@pytest.mark.parametrize(("opset", "domain"), [(17, "com.microsoft"), (21, "")])
+def test_sixteen_bit_pairs_use_the_domain_that_has_them(tmp_path, opset, domain):
+    work = tmp_path / "work"
+    work.mkdir()
+    outcome = run_quantize(
+        saved(conv_net(opset=opset), tmp_path),
+        str(work),
+        QuantizeParams("w8a16", samples=2),
+        RandomCalibration(),
+    )
+    model = onnx.load(work / "model.onnx")
+    assert {node.domain for node in model.graph.node if node.op_type == "QuantizeLinear"} == {domain}
+    assert outcome.opset == opset
+
+
+@pytest.mark.parametrize("word", ["w4a8", "bf16", "fp8", "w3a3", "", "w8a8+w8a8", "fp16+w8a8"])
+def test_what_cannot_be_made_true_is_refused_with_the_reason(word):
+    with pytest.raises(InputError) as caught:
+        steps_of(word)
+    assert caught.value.cause
+    assert caught.value.fix
+
+
+def test_aliases_have_one_spelling():
+    assert [canonical(word) for word in ("int8", "int16", "int4", "w4a16", "int4+fp16", "INT8+FP16")] == [
+        "w8a8",
+        "w16a16",
+        "w4a32",
+        "w4a16",
+        "w4a16",
+        "w8a8+fp16",
+    ]
+
+
+def test_fp16_moves_what_it_cannot_hold_and_says_how_many(tmp_path):
+    model = conv_net()
+    bias = next(item for item in model.graph.initializer if item.name == "fc.b")
+    values = onnx.numpy_helper.to_array(bias).copy()
+    values[:3] = [1e6, -1e6, 1e-9]
+    bias.CopyFrom(onnx.numpy_helper.from_array(values, "fc.b"))
+    work = tmp_path / "work"
+    work.mkdir()
+    outcome = run_quantize(saved(model, tmp_path), str(work), QuantizeParams("fp16"), None)
+    assert (outcome.clipped.to_largest, outcome.clipped.to_smallest) == (2, 1)
+    assert any("65504" in warning for warning in outcome.warnings)
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_fp16_keeps_the_types_of_inputs_and_outputs_when_asked(tmp_path, keep):
+    work = tmp_path / "work"
+    work.mkdir()
+    run_quantize(saved(conv_net(), tmp_path), str(work), QuantizeParams("fp16", keep_io_types=keep), None)
+    facts = summary(load(work / "model.onnx"))
+    assert {value.dtype for value in (*facts.inputs, *facts.outputs)} == {"float32" if keep else "float16"}
+
+
+def test_a_chain_never_puts_a_cast_between_a_pair_and_its_operator(tmp_path):
+    work = tmp_path / "work"
+    work.mkdir()
+    source = saved(transformer(), tmp_path)
+    run_quantize(source, str(work), QuantizeParams("w8a8+fp16", samples=2), RandomCalibration())
+    model = onnx.load(work / "model.onnx")
+    casts = {name for node in model.graph.node if node.op_type == "Cast" for name in node.output}
+    pairs = {name for node in model.graph.node if node.op_type == "DequantizeLinear" for name in node.output}
+    multiplied = [node for node in model.graph.node if node.op_type == "MatMul"]
+    assert multiplied
+    assert all(set(node.input) <= pairs for node in multiplied)
+    assert casts
