@@ -16,7 +16,7 @@ from modelwright.errors import ExecutionError
 from modelwright.targets._catalogue import ExecutionProvider
 from modelwright.targets._host import usable_cpus
 from modelwright.targets._plugins import Plugin, installed_plugins
-from modelwright.targets._probe import _existing, _locate, _one_line
+from modelwright.targets._probe import existing_library, locate_plugin, one_line
 from modelwright.targets._target import Target
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def bind(target: Target, spec: SessionSpec | None = None, *, virtual: bool = Fal
     plugin = spec.plugin or _installed(target)
     if plugin is None:
         return _builtin(target, wanted)
-    name, library, backend = _locate(plugin, target.device_entry.backend)
+    name, library, backend = locate_plugin(plugin, target.device_entry.backend)
     _register(f"{name}.virtual" if virtual else name, library)
     device, simulated = _choose(target, library, virtual)
     wanted.pop(_DEVICE_NAME_OPTION, None)
@@ -163,13 +163,13 @@ def _builtin(target: Target, options: Mapping[str, str]) -> Binding:
 
 def _register(name: str, library: str) -> None:
     try:
-        ort.register_execution_provider_library(name, _existing(library))
+        ort.register_execution_provider_library(name, existing_library(library))
     except Exception as error:  # noqa: BLE001 - onnxruntime raises its own C++ exception types here
         if "already registered" in str(error):
             return
         raise ExecutionError(
             f"{name} could not be registered",
-            cause=_one_line(error),
+            cause=one_line(error),
             fix=f"check that {library} fits onnxruntime",
         ) from None
 

@@ -138,9 +138,9 @@ def _cpu() -> Cpu:
 
 def _cpu_text() -> str | None:
     """The text the OS describes the CPU with: model name and flags of the first core."""
-    if sys.platform == "linux":
+    if platform.system() == "Linux":
         return Path("/proc/cpuinfo").read_text().split("\n\n")[0]
-    if sys.platform == "darwin":
+    if platform.system() == "Darwin":
         found = subprocess.run(
             ["sysctl", "machdep.cpu", "hw.optional"], capture_output=True, text=True, timeout=5, check=False
         )

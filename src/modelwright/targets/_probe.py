@@ -69,13 +69,13 @@ def probe_builtin() -> Builtin:
 @task
 def probe_plugin(plugin: Plugin, backend_option: str | None, backend_getter: str | None) -> tuple[EpDevice, ...]:
     """Every device the plugin offers here. Registration failures are ExecutionErrors; crashes are the worker's."""
-    name, library, backend = _locate(plugin, backend_getter)
+    name, library, backend = locate_plugin(plugin, backend_getter)
     try:
         ort.register_execution_provider_library(name, library)
     except Exception as error:  # noqa: BLE001 - onnxruntime raises its own C++ exception types here
         raise ExecutionError(
             f"{name} could not be registered",
-            cause=_one_line(error),
+            cause=one_line(error),
             fix=f"check that {library} fits onnxruntime",
         ) from None
     options = {backend_option: backend} if backend_option and backend else {}
@@ -83,9 +83,9 @@ def probe_plugin(plugin: Plugin, backend_option: str | None, backend_getter: str
     return tuple(_describe(device, options) for device in owned)
 
 
-def _locate(plugin: Plugin, backend_getter: str | None) -> tuple[str, str, str | None]:
+def locate_plugin(plugin: Plugin, backend_getter: str | None) -> tuple[str, str, str | None]:
     if plugin.library is not None and plugin.ep_name is not None:
-        return plugin.ep_name, _existing(plugin.library), None
+        return plugin.ep_name, existing_library(plugin.library), None
     assert plugin.module is not None
     if plugin.search_path and plugin.search_path not in sys.path:
         sys.path.append(plugin.search_path)
@@ -98,10 +98,10 @@ def _locate(plugin: Plugin, backend_getter: str | None) -> tuple[str, str, str |
         )
     names = [module.get_ep_name()] if hasattr(module, "get_ep_name") else module.get_ep_names()
     backend = getattr(module, backend_getter)() if backend_getter else None
-    return names[0], _existing(str(module.get_library_path())), backend
+    return names[0], existing_library(str(module.get_library_path())), backend
 
 
-def _existing(library: str) -> str:
+def existing_library(library: str) -> str:
     if not Path(library).is_file():
         raise ExecutionError(
             f"library not found: {library}",
@@ -142,11 +142,11 @@ def _proof(options: Any, ep_name: str, providers: list[str] | None) -> str | Non
         session = ort.InferenceSession(_ONE_ADD, options, providers=providers, enable_fallback=0)
         result = session.run(None, {"x": np.arange(4, dtype=np.float32).reshape(1, 4)})[0]
     except Exception as error:  # noqa: BLE001 - onnxruntime raises its own C++ exception types here
-        return _one_line(error)
+        return one_line(error)
     if ep_name not in session.get_providers():
         return f"the session bound {session.get_providers()[0]} instead"
     return None if np.allclose(result, [[0, 2, 4, 6]], atol=0.05) else f"wrong answer: {result.tolist()}"
 
 
-def _one_line(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
     return " ".join(str(error).split())[:300] or type(error).__name__

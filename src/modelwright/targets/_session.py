@@ -22,7 +22,7 @@ from modelwright.targets._binding import (
     session_config,
     session_options,
 )
-from modelwright.targets._probe import _one_line
+from modelwright.targets._probe import one_line
 from modelwright.targets._target import Target
 
 if TYPE_CHECKING:
@@ -126,12 +126,12 @@ class BoundSession:
             if type(error).__name__ == "InvalidArgument":
                 raise InputError(
                     "the model refused its inputs",
-                    cause=_one_line(error),
+                    cause=one_line(error),
                     fix="give every input under its name, with the type and shape the model declares",
                 ) from None
             raise ExecutionError(
                 f"{self.facts.target} failed while running",
-                cause=_one_line(error),
+                cause=one_line(error),
                 fix="compare with --target cpu; the worker's log has the EP's own words",
             ) from None
         return dict(zip(names, values, strict=True))
@@ -186,7 +186,7 @@ def _create(model: str | ModelBytes, binding: Binding, spec: SessionSpec) -> Any
     try:
         return ort.InferenceSession(source, options, providers=binding.providers, enable_fallback=0)
     except Exception as error:  # noqa: BLE001 - onnxruntime raises its own C++ exception types here
-        cause = _one_line(error)
+        cause = one_line(error)
         if type(error).__name__ in _FILE_ERRORS:
             fix = "check the path, and the model with `wright inspect`"
             raise InputError("onnxruntime cannot read the model", cause=cause, fix=fix) from None

@@ -97,7 +97,8 @@ def _builtin_rows(result: Result[Builtin]) -> list[EpRow]:
     for ep in catalogue().eps:
         if ep.name not in providers:
             continue
-        status, reason = Status.USABLE, None
+        status: Status = Status.USABLE
+        reason: str | None = None
         if result.failure is not None:
             status, reason = _failed(result.failure)
         elif result.value is not None and result.value.proof_error and ep.key == "cpu":
@@ -131,7 +132,7 @@ def _answer(ep: ExecutionProvider, devices: tuple[EpDevice, ...], host: Host) ->
     return Status.USABLE, None
 
 
-def _failed(failure: Failure) -> tuple[Status, str]:
+def _failed(failure: Failure) -> tuple[Status, str | None]:
     if failure.kind in ("crash", "oom"):
         return Status.CRASHES, failure.message
     if failure.kind in ("timeout", "stalled"):

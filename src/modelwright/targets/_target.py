@@ -94,10 +94,11 @@ def _checked(provider: ExecutionProvider, device: str | None, chip: dict[str, st
     kind = device.strip().lower() if device else provider.devices[0].kind
     if provider.device(kind) is None:
         kinds = ", ".join(entry.kind for entry in provider.devices)
+        names = [str(Target(provider.key, entry.kind)) for entry in provider.devices]
         raise UsageError(
             f"{provider.name} has no device '{device}'",
             cause=f"it drives {kinds}",
-            fix=f"use --target {Target(provider.key, provider.devices[0].kind)}",
+            fix=did_you_mean(f"{provider.key}-{kind}", names) or f"use --target {names[0]}",
         )
     return Target(provider.key, kind, tuple(sorted(_resolved_chip(provider, chip).items())))
 

@@ -1,0 +1,162 @@
+"""EPContext through onnxruntime's ModelCompiler. Needs a process of its own: see `run_compile`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from modelwright._lazy import lazy
+from modelwright.errors import ExecutionError, InputError
+from modelwright.graph import Graph, load
+from modelwright.stages.compile._check import Check, check
+from modelwright.stages.compile._types import CompileOutcome, CompileParams, OutsideOp
+from modelwright.targets import Binding, SessionSpec, Target, bind, mapped_data, parse_target, session_options
+from modelwright.worker import progress, task
+
+if TYPE_CHECKING:
+    import onnx
+    import onnxruntime as ort
+else:
+    onnx = lazy("onnx")
+    ort = lazy("onnxruntime")
+
+STAGE = "compile"
+VERSION = 1
+LIBRARIES = ("onnxruntime", "onnxruntime-qnn", "onnxruntime-ep-openvino", "onnxruntime-openvino")
+MAIN_FILE = "model.onnx"
+_EP_CONTEXT = "EPContext"
+_compiled_here: list[str] = []
+
+
+@task
+def run_compile(models: Sequence[str], workdir: str, params: CompileParams) -> CompileOutcome:
+    """Compile into `workdir`, load the result back, run it. Whatever fails, nothing counts as compiled.
+
+    One call per process: compilers number their graphs from the start of the process, so the bytes of a
+    second compilation depend on the first. The model goes in as bytes: its path would shape the result too.
+    """
+    model = _only(models, params.target)
+    target = parse_target(params.target)
+    _require_compiler(target)
+    graph = load(model)
+    _refuse_compiled(graph)
+    _require_fresh_process(target)
+    spec = SessionSpec(provider_options=dict(params.provider_options), graph_optimization="disabled")
+    binding = bind(target, spec)
+    progress("compiling", 0.0)
+    started = time.perf_counter()
+    output = Path(workdir, MAIN_FILE)
+    _compile(graph, binding, spec, params.embed, output)
+    compile_s = time.perf_counter() - started
+    progress("checking", 0.5)
+    compiled = load(output)
+    checked = check(str(output), target, spec, params.check_limit_s)
+    return _outcome(graph, compiled, checked, compile_s)
+
+
+def _compile(graph: Graph, binding: Binding, spec: SessionSpec, embed: bool, output: Path) -> None:
+    options = session_options(binding, spec)
+    if binding.device is None:
+        options.add_provider(binding.ep_name, dict(binding.options))
+    files = mapped_data(graph)
+    if files:
+        buffers = list(files.values())
+        options.add_external_initializers_from_files_in_memory(list(files), buffers, [len(data) for data in buffers])
+    flags = ort.OrtCompileApiFlags
+    try:
+        compiler = ort.ModelCompiler(
+            options,
+            graph.path.read_bytes(),
+            embed_compiled_data_into_model=embed,
+            flags=flags.ERROR_IF_NO_NODES_COMPILED | flags.ERROR_IF_OUTPUT_FILE_EXISTS,
+        )
+        compiler.compile_to_file(str(output))
+    except Exception as error:  # noqa: BLE001 - onnxruntime raises its own C++ exception types here
+        raise _failed(graph, binding.target, error) from None
+    if not output.is_file():
+        raise _failed(graph, binding.target, FileNotFoundError("the compiler wrote no file"))
+
+
+def _failed(graph: Graph, target: Target, error: Exception) -> ExecutionError:
+    text = " ".join(str(error).split())[:400]
+    fix = f"run `wright analyze --target {target}` to see what the EP takes"
+    known = {schema.name for schema in onnx.defs.get_function_ops()}
+    functions = sorted({node.op_type for node in graph.model.graph.node if node.op_type in known})
+    if "invalid node" in text and functions:
+        # Functions without a kernel are expanded after the EP was asked; onnxruntime cannot write the result.
+        fix = f"expand what is a function first (one of {', '.join(functions)}); onnxruntime does it too late"
+    return ExecutionError(f"{target} could not compile {graph.path.name}", cause=text, fix=fix)
+
+
+def _outcome(graph: Graph, compiled: Graph, checked: Check, compile_s: float) -> CompileOutcome:
+    nodes = list(compiled.model.graph.node)
+    contexts = [node for node in nodes if node.op_type == _EP_CONTEXT]
+    outside: dict[str, list[str]] = {}
+    for node in nodes:
+        if node.op_type != _EP_CONTEXT:
+            outside.setdefault(node.op_type, []).append(node.name or node.output[0])
+    folder = compiled.path.parent
+    facts = checked.facts
+    return CompileOutcome(
+        target=facts.target,
+        ep=facts.requested_ep,
+        ep_version=facts.ep_version,
+        sdk_version=_text(contexts[0], "ep_sdk_version") if contexts else None,
+        simulated=facts.simulated,
+        options=tuple((key, value) for key, value in facts.options if not Path(value).is_absolute()),
+        nodes=len(graph.model.graph.node),
+        partitions=len(contexts),
+        outside=tuple(OutsideOp(op_type, tuple(names)) for op_type, names in sorted(outside.items())),
+        files=tuple(sorted(path.name for path in folder.iterdir())),
+        compile_s=compile_s,
+        load_s=facts.create_s,
+        ran=checked.ran,
+        run_s=checked.run_s,
+        run_reason=checked.reason,
+    )
+
+
+def _text(node: Any, name: str) -> str | None:
+    return next((item.s.decode(errors="replace") for item in node.attribute if item.name == name), None)
+
+
+def _only(models: Sequence[str], target: str) -> str:
+    """Several models in one context do compile, but nothing here can load the result back, so none counts."""
+    if len(models) == 1:
+        return models[0]
+    raise ExecutionError(
+        f"{target} cannot put {len(models)} models into one context here",
+        cause="the QNN simulator crashes when it loads a shared context, and OpenVINO writes separate ones",
+        fix="compile each model on its own",
+    )
+
+
+def _require_compiler(target: Target) -> None:
+    if not target.provider.ep_context:
+        raise ExecutionError(
+            f"{target} has no compiler",
+            cause=f"{target.provider.title} cannot write EPContext models; it compiles when a session opens",
+            fix="leave compile out for this target",
+        )
+
+
+def _refuse_compiled(graph: Graph) -> None:
+    if any(node.op_type == _EP_CONTEXT for body in graph.bodies for node in body.nodes):
+        raise InputError(
+            f"{graph.path.name} is compiled already",
+            cause="it contains EPContext nodes",
+            fix="compile the model it was made from",
+        )
+
+
+def _require_fresh_process(target: Target) -> None:
+    used = {device.ep_name for device in ort.get_ep_devices()} | set(_compiled_here)
+    if target.provider.name in used:
+        raise ExecutionError(
+            f"{target} needs a process of its own to compile",
+            cause=f"{target.provider.name} was used in this one, which changes the bytes of what follows",
+            fix="call it through modelwright.worker.run",
+        )
+    _compiled_here.append(target.provider.name)

@@ -1,0 +1,54 @@
+"""What compile is asked for and what it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True)
+class CompileParams:
+    """`target` in its text form (`qnn-npu:soc=x-elite`). `embed` puts the binary into the .onnx file.
+
+    `check_limit_s` bounds the check run where a simulator computes; on a device the run must end.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
+
+    target: str
+    embed: bool = False
+    provider_options: tuple[tuple[str, str], ...] = ()
+    check_limit_s: float = 120.0
+
+
+@dataclass(frozen=True)
+class OutsideOp:
+    """Nodes that stayed outside the compiled part, by type."""
+
+    op_type: str
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CompileOutcome:
+    """Facts of a compiled model. `ran` is False only where a simulator did not end in time: `run_reason`."""
+
+    target: str
+    ep: str
+    ep_version: str | None
+    sdk_version: str | None
+    simulated: bool
+    options: tuple[tuple[str, str], ...]
+    nodes: int
+    partitions: int
+    outside: tuple[OutsideOp, ...]
+    files: tuple[str, ...]
+    compile_s: float
+    load_s: float
+    ran: bool
+    run_s: float | None
+    run_reason: str | None
+
+    @property
+    def outside_count(self) -> int:
+        return sum(len(op.nodes) for op in self.outside)
