@@ -21,12 +21,18 @@ class Answer:
         return json.loads(self.out, parse_constant=lambda name: pytest.fail(f"{name} in JSON"))
 
 
+@pytest.fixture(autouse=True)
+def own_home(tmp_path, monkeypatch):
+    """Nothing a test does reaches the store, the runtimes or the logs of the person who runs it."""
+    monkeypatch.setenv("MODELWRIGHT_HOME", str(tmp_path / "home"))
+
+
 @pytest.fixture
 def wright(tmp_path):
     """Runs `wright …` in a child and gives back exit code, stdout and stderr."""
 
     def call(*words, cwd=tmp_path, env=None, timeout=120) -> Answer:
-        environment = {**os.environ, "MODELWRIGHT_HOME": str(tmp_path / "home"), **(env or {})}
+        environment = {**os.environ, **(env or {})}
         script = Path(sys.executable).with_name("wright")
         done = subprocess.run(
             [script, *map(str, words)],

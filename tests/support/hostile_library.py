@@ -31,9 +31,7 @@ def _write(path: Path, code: bytes) -> Path:
     header = b"\x7fELF\x02\x01\x01" + bytes(9)
     header += struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, _HEADER, 0, 0, 64, 56, _PROGRAM_HEADERS, 64, 0, 0)
     load = struct.pack("<IIQQQQQQ", 1, 7, 0, 0, 0, size, size, 0x1000)
-    dynamic = struct.pack(
-        "<IIQQQQQQ", 2, 6, dynamic_at, dynamic_at, dynamic_at, 16 * _DYNAMIC, 16 * _DYNAMIC, 8
-    )
+    dynamic = struct.pack("<IIQQQQQQ", 2, 6, dynamic_at, dynamic_at, dynamic_at, 16 * _DYNAMIC, 16 * _DYNAMIC, 8)
     # DT_HASH, DT_STRTAB, DT_SYMTAB, DT_STRSZ, DT_SYMENT, DT_INIT, then DT_NULL
     tags = [(4, hash_at), (5, strings_at), (6, symbols_at), (10, 8), (11, 24), (12, code_at)]
     entries = b"".join(struct.pack("<QQ", tag, value) for tag, value in tags)

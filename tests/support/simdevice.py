@@ -82,9 +82,7 @@ def measure_sessions(
     return _run(device, when, session, runs, rng).reshape(runs, sessions, iterations)
 
 
-def _run(
-    device: Device, when: np.ndarray, session: np.ndarray, runs: int, rng: np.random.Generator
-) -> np.ndarray:
+def _run(device: Device, when: np.ndarray, session: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
     """Times in ms, (runs, ticks, TICK), for ticks at `when` in the given sessions (odd = created second)."""
     sessions = int(session.max()) + 1
     shared = _regime(device, when, runs, rng) + _wander(device, when, runs, rng)

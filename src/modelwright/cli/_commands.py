@@ -27,27 +27,26 @@ class Command(NamedTuple):
         return f"needs {', '.join(absent)}: pip install 'modelwright[{self.extra}]'"
 
 
+_HF = ("torch", "transformers")
+
+
+def _command(name: str, group: str, summary: str, requires: tuple[str, ...] = (), extra: str = "") -> Command:
+    return Command(name, f"modelwright.cli.{name}", summary, group, requires, extra)
+
+
 COMMANDS = (
-    Command("sys", "modelwright.cli.sys", "What this machine can target, and why not the rest.", "Look"),
-    Command(
-        "inspect",
-        "modelwright.cli.inspect",
-        "What is inside a model: I/O, ops, precision, fingerprint.",
-        "Look",
-    ),
-    Command(
-        "cache",
-        "modelwright.cli.cache",
-        "The store: where it is, what it holds, verify and prune it.",
-        "Keep",
-    ),
-    Command(
-        "runtime",
-        "modelwright.cli.runtime",
-        "Other interpreters for runtimes that replace onnxruntime.",
-        "Keep",
-    ),
-    Command("completion", "modelwright.cli.completion", "Print the shell completion script.", "Keep"),
+    _command("sys", "Look", "What this machine can target, and why not the rest."),
+    _command("inspect", "Look", "What is inside a model: I/O, ops, precision, fingerprint."),
+    _command("analyze", "Look", "Which nodes a target really takes, and what would help."),
+    _command("build", "Make", "A model to checked artifacts for one or more targets."),
+    _command("config", "Make", "Write the resolved recipe of a build."),
+    _command("export", "Make", "Hugging Face to ONNX, checked against PyTorch.", _HF, "hf"),
+    _command("optimize", "Make", "Run named graph passes; list them; see which ones fire."),
+    _command("quantize", "Make", "Fewer bits, measured, compared with the original."),
+    _command("compile", "Make", "An EPContext model for one chip, loaded and run."),
+    _command("cache", "Keep", "The store: where it is, what it holds, verify and prune it."),
+    _command("runtime", "Keep", "Other interpreters for runtimes that replace onnxruntime."),
+    _command("completion", "Keep", "Print the shell completion script."),
 )
 
 OPTIONS = (

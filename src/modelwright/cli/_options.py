@@ -14,11 +14,16 @@ import click
 from modelwright import __version__
 from modelwright._json import dumps, plain
 from modelwright._lazy import lazy
+from modelwright.errors import UsageError
 
 if TYPE_CHECKING:
     import rich.console
+
+    from modelwright import sources, targets
 else:
     rich = lazy("rich")
+    sources = lazy("modelwright.sources")
+    targets = lazy("modelwright.targets")
 
 F = TypeVar("F", bound=Callable[..., Any])
 SCHEMA_VERSION = 1
@@ -65,3 +70,67 @@ def output_options(function: F) -> F:
         return function(*args, out=Output(as_json, quiet, not no_color), **kwargs)
 
     return wrapper  # type: ignore[return-value]
+
+
+def source_options(function: F) -> F:
+    """Adds -m/--model and what can be said about a source; hands the command a resolved `source`."""
+
+    @click.option("-m", "--model", required=True, help=".onnx file, Hugging Face folder or id.")
+    @click.option("--task", help="What the model is for; by default its architecture says.")
+    @click.option("--revision", help="Branch, tag or commit of a Hub model.")
+    @click.option("--random-weights", is_flag=True, help="Build a config-only folder with seeded random weights.")
+    @click.option("--trust-remote-code", is_flag=True, help="Run Python code that comes with the model.")
+    @functools.wraps(function)
+    def wrapper(
+        *args: Any,
+        model: str,
+        task: str | None,
+        revision: str | None,
+        random_weights: bool,
+        trust_remote_code: bool,
+        **kwargs: Any,
+    ) -> Any:
+        if trust_remote_code:
+            sys.stderr.write("warning: Python code that comes with the model will run on this machine\n")
+        source = sources.resolve_source(
+            model,
+            task=task,
+            revision=revision,
+            random_weights=random_weights,
+            trust_remote_code=trust_remote_code,
+        )
+        return function(*args, source=source, **kwargs)
+
+    return wrapper  # type: ignore[return-value]
+
+
+def target_options(function: F) -> F:
+    """Adds --target (several allowed) or --ep with --device; hands the command `wanted` targets, cpu by default."""
+
+    @click.option("--target", "names", multiple=True, help="What to build for, for example qnn-npu or cpu. Repeatable.")
+    @click.option("--ep", help="The execution provider, instead of --target.")
+    @click.option("--device", help="The device of --ep: npu, gpu or cpu.")
+    @functools.wraps(function)
+    def wrapper(*args: Any, names: tuple[str, ...], ep: str | None, device: str | None, **kwargs: Any) -> Any:
+        if (device is not None and ep is None) or (ep is not None and names):
+            raise UsageError(
+                "the target is said twice" if names else "--device needs --ep",
+                cause="--target names EP and device in one word, --ep and --device in two",
+                fix="use --target qnn-npu, or --ep QNN --device NPU",
+            )
+        wanted = [targets.make_target(ep, device)] if ep else [targets.parse_target(name) for name in names or ("cpu",)]
+        return function(*args, wanted=tuple(dict.fromkeys(wanted)), **kwargs)
+
+    return wrapper  # type: ignore[return-value]
+
+
+def parse_dims(pairs: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
+    found = []
+    for pair in pairs:
+        name, _, size = pair.rpartition("=")
+        if not name or not size.isdigit() or int(size) < 1:
+            raise UsageError(
+                f"cannot read --dim {pair}", cause="it is name=size with a size of at least 1", fix="--dim batch=1"
+            )
+        found.append((name, int(size)))
+    return tuple(found)

@@ -121,7 +121,9 @@ def _mismatch(reference: NDArray[Any], candidate: NDArray[Any]) -> str | None:
 
 
 def _masked(reference: NDArray[Any], candidate: NDArray[Any]) -> NDArray[Any]:
-    return (np.abs(reference) >= _MASK) & (np.abs(candidate) >= _MASK) & (np.sign(reference) == np.sign(candidate))
+    both = (np.abs(reference) >= _MASK) & (np.abs(candidate) >= _MASK)
+    same: NDArray[Any] = both & (np.sign(reference) == np.sign(candidate))
+    return same
 
 
 def _not_finite(values: NDArray[Any], who: str) -> str | None:

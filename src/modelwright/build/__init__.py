@@ -1,0 +1,37 @@
+"""Builds: the recipe, its resolution, the plan, and running it through the store."""
+
+from modelwright.build._analyze import Analysis, Suggestion, analyze, place
+from modelwright.build._build import BuildResult, Built, PlannedStage, build, plan
+from modelwright.build._manifest import MANIFEST, assemble, deliver, manifest
+from modelwright.build._recipe import Recipe, make_recipe, read_layer, toml_text
+from modelwright.build._resolve import Wishes, resolve_recipe
+from modelwright.build._stage import ModelInput, StageCall, StageEvent, StageResult, Watcher, peek_stage, run_stage
+
+__all__ = [
+    "MANIFEST",
+    "Analysis",
+    "BuildResult",
+    "Built",
+    "ModelInput",
+    "PlannedStage",
+    "Recipe",
+    "StageCall",
+    "StageEvent",
+    "StageResult",
+    "Suggestion",
+    "Watcher",
+    "Wishes",
+    "analyze",
+    "assemble",
+    "build",
+    "deliver",
+    "make_recipe",
+    "manifest",
+    "peek_stage",
+    "place",
+    "plan",
+    "read_layer",
+    "resolve_recipe",
+    "run_stage",
+    "toml_text",
+]

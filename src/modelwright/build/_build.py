@@ -1,0 +1,219 @@
+"""From a source to checked artifacts, stage by stage."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import TypeAdapter
+
+from modelwright.build._calls import Subject, compile_call, export_call, optimize_call, quantize_call, validate_call
+from modelwright.build._claims import refuse_unclaimed
+from modelwright.build._import import import_model
+from modelwright.build._recipe import Recipe
+from modelwright.build._stage import (
+    ModelInput,
+    StageCall,
+    StageEvent,
+    StageResult,
+    Watcher,
+    peek_stage,
+    run_stage,
+)
+from modelwright.errors import InputError
+from modelwright.graph import load, summary
+from modelwright.sources import HfSource, InputSpec, OnnxSource, fetch
+from modelwright.stages.export import ExportOutcome, Link
+from modelwright.stages.validate import ValidateOutcome
+from modelwright.store import Store
+
+_EXPORT = TypeAdapter(ExportOutcome)
+_VALIDATION = TypeAdapter(ValidateOutcome)
+SINGLE = "model"
+
+
+@dataclass(frozen=True)
+class Built:
+    """One component: every stage it went through, what is delivered, and the answer of the gate."""
+
+    name: str
+    stages: tuple[StageResult, ...]
+    final: ModelInput
+    validation: ValidateOutcome
+    inputs: InputSpec
+
+    @property
+    def passed(self) -> bool:
+        return self.validation.passed
+
+
+@dataclass(frozen=True)
+class BuildResult:
+    """A finished build. `passed` is false when a component failed its gate: the artifact is kept, and marked."""
+
+    source: str
+    identity: str
+    task: str | None
+    target: str
+    recipe: Recipe
+    components: tuple[Built, ...]
+    links: tuple[Link, ...]
+    seconds: float
+
+    @property
+    def passed(self) -> bool:
+        return all(component.passed for component in self.components)
+
+
+@dataclass(frozen=True)
+class PlannedStage:
+    """A step of `--plan`. `later`: its inputs do not exist yet, so its key cannot be known."""
+
+    component: str
+    stage: str
+    state: Literal["cached", "run", "later"]
+    key: str | None
+
+
+@dataclass(frozen=True)
+class Job:
+    """What every component of a build shares. `force` lets passes through that the target's EP does not claim."""
+
+    recipe: Recipe
+    store: Store
+    watch: Watcher
+    force: bool
+
+
+def build(
+    source: OnnxSource | HfSource,
+    recipe: Recipe,
+    *,
+    store: Store,
+    watch: Watcher | None = None,
+    force: bool = False,
+) -> BuildResult:
+    """Run what the store does not have. Every stage is a child with a time limit."""
+    job = Job(recipe, store, watch or _unwatched, force)
+    started = time.perf_counter()
+    first, subjects, links = _begin(source, job)
+    components = tuple(_component(name, subject, first, job) for name, subject in subjects)
+    return BuildResult(
+        source=_name(source),
+        identity=source.identity(),
+        task=source.task,
+        target=recipe.target,
+        recipe=recipe,
+        components=components,
+        links=links,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def plan(source: OnnxSource | HfSource, recipe: Recipe, *, store: Store) -> tuple[PlannedStage, ...]:
+    """What a build would do, without doing it."""
+    if isinstance(source, HfSource):
+        call = export_call(source, recipe)
+        done = peek_stage(store, call)
+        head = PlannedStage("all", call.stage, "cached" if done else "run", call.key.digest)
+        subjects = _exported(source, done)[0] if done else []
+        tail = [step for name, subject in subjects for step in _planned(name, subject, recipe, store)]
+        return (head, *(tail or _unknown(recipe)))
+    first = import_model(store, Path(source.path), _name(source))
+    head = PlannedStage(SINGLE, first.stage, "cached", first.key.digest)
+    subject = Subject(_name(source), (), ModelInput(first.artifact))
+    return (head, *_planned(SINGLE, subject, recipe, store))
+
+
+def _begin(source: OnnxSource | HfSource, job: Job) -> tuple[StageResult, list[tuple[str, Subject]], tuple[Link, ...]]:
+    if isinstance(source, OnnxSource):
+        _refuse_compiled(Path(source.path))
+        job.watch(StageEvent("import", _name(source), "reading the model"))
+        first = import_model(job.store, Path(source.path), _name(source))
+        return first, [(SINGLE, Subject(_name(source), (), ModelInput(first.artifact)))], ()
+    done = peek_stage(job.store, export_call(source, job.recipe))
+    done = done or run_stage(job.store, export_call(fetch(source), job.recipe), job.watch)
+    return done, *_exported(source, done)
+
+
+def _exported(source: HfSource, done: StageResult) -> tuple[list[tuple[str, Subject]], tuple[Link, ...]]:
+    outcome = _EXPORT.validate_python(done.outcome)
+    single = len(outcome.components) == 1
+    subjects = [
+        (
+            part.name,
+            Subject(
+                source.name if single else f"{source.name} {part.name}",
+                part.inputs,
+                ModelInput(done.artifact, part.name),
+            ),
+        )
+        for part in outcome.components
+    ]
+    return subjects, outcome.links
+
+
+def _component(name: str, subject: Subject, first: StageResult, job: Job) -> Built:
+    recipe, results, model = job.recipe, [first], subject.exported
+
+    def advance(call: StageCall | None) -> ModelInput:
+        if call is None:
+            return model
+        results.append(run_stage(job.store, call, job.watch))
+        return ModelInput(results[-1].artifact)
+
+    model = advance(optimize_call(subject, model, recipe))
+    if not job.force:
+        refuse_unclaimed(job.store, model, recipe)
+    model = advance(quantize_call(subject, model, recipe))
+    gate = run_stage(job.store, validate_call(subject, model, recipe), job.watch)
+    results.append(gate)
+    validation = _VALIDATION.validate_python(gate.outcome)
+    if validation.passed:
+        model = advance(compile_call(subject, model, recipe))
+    return Built(name, tuple(results), model, validation, subject.inputs)
+
+
+def _planned(name: str, subject: Subject, recipe: Recipe, store: Store) -> Iterator[PlannedStage]:
+    """Walk the stages as a build would, until one has not been made yet."""
+    model: ModelInput | None = subject.exported
+    for make in (optimize_call, quantize_call, validate_call, compile_call):
+        if model is None:
+            probe = make(subject, subject.exported, recipe)
+            if probe is not None:
+                yield PlannedStage(name, probe.stage, "later", None)
+            continue
+        call: StageCall | None = make(subject, model, recipe)
+        if call is None:
+            continue
+        done = peek_stage(store, call)
+        yield PlannedStage(name, call.stage, "cached" if done else "run", call.key.digest)
+        if call.stage in ("optimize", "quantize"):
+            model = ModelInput(done.artifact) if done else None
+
+
+def _unknown(recipe: Recipe) -> list[PlannedStage]:
+    present = {"optimize": recipe.optimize, "quantize": recipe.quantize, "validate": recipe.validation}
+    names = [name for name, section in {**present, "compile": recipe.compile}.items() if section is not None]
+    return [PlannedStage("each", name, "later", None) for name in names]
+
+
+def _refuse_compiled(path: Path) -> None:
+    compiled = summary(load(path)).ep_context
+    if compiled:
+        raise InputError(
+            f"{path.name} is already compiled",
+            cause=f"it holds an EPContext node for {compiled[0].source or 'some EP'}",
+            fix="build from the model it was compiled from",
+        )
+
+
+def _name(source: OnnxSource | HfSource) -> str:
+    return Path(source.path).stem if isinstance(source, OnnxSource) else source.name
+
+
+def _unwatched(_: StageEvent) -> None:
+    """Nobody watches."""

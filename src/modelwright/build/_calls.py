@@ -1,0 +1,130 @@
+"""The stages of a recipe as calls: which task, with which inputs and parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from modelwright._json import digest
+from modelwright.build._recipe import Recipe
+from modelwright.build._stage import ModelInput, StageCall
+from modelwright.sources import (
+    CalibrationSource,
+    HfSource,
+    InputSpec,
+    RandomCalibration,
+    calibration_identity,
+    calibration_source,
+)
+from modelwright.stages import compile as compiling
+from modelwright.stages import export as exporting
+from modelwright.stages import optimize as optimizing
+from modelwright.stages import quantize as quantizing
+from modelwright.stages import validate as validating
+
+_HOUR = 3600.0
+# Simulated inference is slow, so what runs a compiled model gets longer than it would need on a device.
+_LIMITS = {"export": 2 * _HOUR, "optimize": _HOUR, "quantize": 4 * _HOUR, "validate": _HOUR, "compile": 2 * _HOUR}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One component on its way: its name in labels, what it is fed, and the export everything is compared with."""
+
+    label: str
+    inputs: InputSpec
+    exported: ModelInput
+
+
+def export_call(source: HfSource, recipe: Recipe) -> StageCall:
+    params = recipe.export
+    assert params is not None, "Hugging Face sources have an export section"
+    return StageCall(
+        stage=exporting.STAGE,
+        version=str(exporting.VERSION),
+        libraries=exporting.LIBRARIES,
+        inputs={},
+        params=params,
+        task=lambda _, workdir: exporting.run_export.call(source, workdir, params),
+        label=source.name,
+        extra={"source": digest(source.identity())},
+        timeout_s=_LIMITS["export"],
+    )
+
+
+def optimize_call(subject: Subject, model: ModelInput, recipe: Recipe) -> StageCall | None:
+    params = recipe.optimize
+    if params is None or not (params.passes or params.fix_dims or params.opset):
+        return None
+    return StageCall(
+        stage=optimizing.STAGE,
+        version=str(optimizing.VERSION),
+        libraries=optimizing.LIBRARIES,
+        inputs={"model": model},
+        params=params,
+        task=lambda models, workdir: optimizing.run_optimize.call(models["model"], workdir, params),
+        label=subject.label,
+        extra={},
+        timeout_s=_LIMITS["optimize"],
+    )
+
+
+def quantize_call(subject: Subject, model: ModelInput, recipe: Recipe) -> StageCall | None:
+    params = recipe.quantize
+    if params is None:
+        return None
+    needs_data = any(step.kind == "static" for step in quantizing.steps_of(params.precision))
+    data = calibration_of(subject, recipe) if needs_data else None
+    return StageCall(
+        stage=quantizing.STAGE,
+        version=str(quantizing.VERSION),
+        libraries=quantizing.LIBRARIES,
+        inputs={"model": model},
+        params=params,
+        task=lambda models, workdir: quantizing.run_quantize.call(models["model"], workdir, params, data),
+        label=subject.label,
+        extra={"calibration": calibration_identity(data, params.samples)} if data is not None else {},
+        timeout_s=_LIMITS["quantize"],
+    )
+
+
+def validate_call(subject: Subject, model: ModelInput, recipe: Recipe) -> StageCall:
+    params = recipe.validation
+    precision = recipe.quantize.precision if recipe.quantize is not None else "fp32"
+    data = calibration_of(subject, recipe, seed=params.seed)
+    return StageCall(
+        stage=validating.STAGE,
+        version=str(validating.VERSION),
+        libraries=validating.LIBRARIES,
+        inputs={"candidate": model, "reference": subject.exported},
+        params={"precision": precision, **vars(params)},
+        task=lambda models, workdir: validating.run_validate.call(
+            models["candidate"], models["reference"], workdir, precision, params, data
+        ),
+        label=subject.label,
+        extra={"data": calibration_identity(data, params.samples)},
+        timeout_s=_LIMITS["validate"],
+    )
+
+
+def compile_call(subject: Subject, model: ModelInput, recipe: Recipe) -> StageCall | None:
+    params = recipe.compile
+    if params is None:
+        return None
+    return StageCall(
+        stage=compiling.STAGE,
+        version=str(compiling.VERSION),
+        libraries=compiling.LIBRARIES,
+        inputs={"model": model},
+        params=params,
+        task=lambda models, workdir: compiling.run_compile.call([models["model"]], workdir, params),
+        label=subject.label,
+        extra={},
+        timeout_s=_LIMITS["compile"],
+    )
+
+
+def calibration_of(subject: Subject, recipe: Recipe, seed: int | None = None) -> CalibrationSource:
+    """The recipe's data; made-up samples are made from what the export knows about its inputs."""
+    if recipe.calibration == "random":
+        return RandomCalibration(recipe.calibration_seed if seed is None else seed, subject.inputs)
+    return calibration_source(recipe.calibration)

@@ -1,0 +1,97 @@
+"""`wright.json`: what a build folder is, and everything that made it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+from modelwright import __version__
+from modelwright._json import dumps, plain
+from modelwright.build._build import SINGLE, BuildResult, Built
+from modelwright.build._stage import installed
+from modelwright.store import Artifact, Produced, Store, stage_key
+
+MANIFEST = "wright.json"
+_LIBRARIES = ("onnxruntime", "onnx", "onnx-ir", "numpy", "torch", "transformers", "onnxruntime-qnn")
+
+
+def deliver(result: BuildResult, folder: Path, *, store: Store, overwrite: bool = False) -> Path:
+    """Write the build as a folder: a view of the store, swapped in whole, so that no stale file survives."""
+    store.materialize(assemble(result, store), folder, overwrite=overwrite)
+    return folder
+
+
+def assemble(result: BuildResult, store: Store) -> Artifact:
+    """The build as one artifact: the final files of every component, and the manifest."""
+    inputs = {component.name: component.final.digest for component in result.components}
+    gates = {component.name: component.stages[-1].key.digest for component in result.components}
+    params = {"recipe": result.recipe, "source": result.source, "identity": result.identity, "gates": gates}
+    key = stage_key(stage="build", version="1", libraries={}, inputs=inputs, params=params)
+
+    def produce(workdir: Path) -> Produced:
+        roles = {MANIFEST: "manifest"}
+        for component in result.components:
+            roles |= _copy(component, workdir / _folder(result, component), workdir)
+        (workdir / MANIFEST).write_text(dumps(manifest(result)) + "\n", encoding="utf-8")
+        return Produced(roles=roles)
+
+    return store.once(key, produce, label=f"{result.source} for {result.target}").artifact
+
+
+def manifest(result: BuildResult) -> dict[str, Any]:
+    """No path of this machine is in it."""
+    return {
+        "schema_version": 1,
+        "tool": f"modelwright {__version__}",
+        "source": {"name": result.source, "identity": result.identity, "task": result.task},
+        "target": result.target,
+        "precision": result.recipe.precision,
+        "passed": result.passed,
+        "recipe": result.recipe.model_dump(mode="json"),
+        "libraries": {name: installed(name) for name in _LIBRARIES},
+        "components": [_entry(result, component) for component in result.components],
+        "links": plain(result.links),
+    }
+
+
+def _entry(result: BuildResult, component: Built) -> dict[str, Any]:
+    return {
+        "name": component.name,
+        "folder": _folder(result, component),
+        "passed": component.passed,
+        "files": [
+            {"name": _short(component, f.name), "sha256": f.digest, "size": f.size} for f in component.final.files
+        ],
+        "inputs": plain(component.inputs),
+        "stages": [
+            {
+                "stage": stage.stage,
+                "key": stage.key.digest,
+                "files": {file.name: file.digest for file in stage.artifact.files},
+                "seconds": stage.seconds,
+                "cpu_seconds": stage.cpu_seconds,
+                "peak_rss_bytes": stage.peak_rss_bytes,
+                "outcome": stage.outcome,
+            }
+            for stage in component.stages
+        ],
+    }
+
+
+def _folder(result: BuildResult, component: Built) -> str:
+    return "" if len(result.components) == 1 and component.name == SINGLE else component.name
+
+
+def _short(component: Built, name: str) -> str:
+    return name.removeprefix(f"{component.final.folder}/") if component.final.folder else name
+
+
+def _copy(component: Built, folder: Path, root: Path) -> dict[str, str]:
+    roles = {}
+    for file in component.final.files:
+        destination = folder / _short(component, file.name)
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(component.final.artifact.path_of(file.name), destination)
+        roles[destination.relative_to(root).as_posix()] = file.role
+    return roles

@@ -1,0 +1,155 @@
+"""From a source, a target and what the user said to a resolved recipe. The host is never asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from modelwright.build._recipe import Layer, Recipe, make_recipe, merged
+from modelwright.errors import UsageError
+from modelwright.graph import load, summary
+from modelwright.sources import HfSource, OnnxSource, specs_from_graph
+from modelwright.stages.optimize import PRESETS, resolve_passes
+from modelwright.stages.quantize import canonical, steps_of
+from modelwright.targets import Target, catalogue, parse_target
+
+DEFAULT_PASSES = ("portable",)
+_FIXED_SHAPE_DEVICES = ("npu",)
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What was said on the command line; None and empty are "not said"."""
+
+    precision: str | None = None
+    passes: tuple[str, ...] | None = None
+    calibration: str | None = None
+    samples: int | None = None
+    compile: bool | None = None
+    opset: int | None = None
+    dims: tuple[tuple[str, int], ...] = ()
+
+
+def resolve_recipe(
+    source: OnnxSource | HfSource, target: Target, wishes: Wishes | None = None, file: Layer | None = None
+) -> Recipe:
+    """Defaults of the policy, then the recipe file, then the command line; `auto` becomes a value."""
+    wishes, file = wishes or Wishes(), _tidy(file or {})
+    if "target" in file and parse_target(str(file["target"])) != target:
+        raise UsageError(
+            "the recipe is for another target",
+            cause=f"it says {file['target']}, the command says {target}",
+            fix=f"remove target from the recipe, or use --target {file['target']}",
+        )
+    precision, quantize = _precision(source, target, wishes, file)
+    layer = merged(_defaults(source, target), file)
+    layer = merged(layer, _said(wishes, layer, target))
+    layer["target"], layer["precision"] = str(target), precision
+    layer["quantize"] = {**(layer["quantize"] or {}), "precision": precision} if quantize else None
+    if wishes.samples is not None and quantize:
+        layer["quantize"]["samples"] = wishes.samples
+    _spell_out(layer, source, target, wishes)
+    return make_recipe(layer, "the recipe")
+
+
+def symbolic_sizes(model: Path) -> dict[str, int]:
+    """Each symbolic dimension of the inputs with the size its name suggests."""
+    return {
+        dim: size
+        for spec in specs_from_graph(load(model))
+        for dim, size in zip(spec.shape, spec.sizes, strict=True)
+        if isinstance(dim, str)
+    }
+
+
+def _tidy(file: Layer) -> Layer:
+    """`stage = false` is TOML's way to say null; what resolving decides is not taken from the file."""
+    return {key: None if value is False else value for key, value in file.items() if key != "policy_version"}
+
+
+def _precision(source: OnnxSource | HfSource, target: Target, wishes: Wishes, file: Layer) -> tuple[str, bool]:
+    """The precision of the result, and whether a quantize stage has to make it."""
+    section = file.get("quantize")
+    asked = wishes.precision or file.get("precision")
+    if asked is None and isinstance(section, dict):
+        asked = section.get("precision")
+    switched_off = "quantize" in file and section is None
+    if asked in (None, "auto"):
+        own = summary(load(source.path)).precision.label if isinstance(source, OnnxSource) else "fp32"
+        if own != "fp32" or switched_off:
+            return own or "unknown", False
+        asked = target.auto_precision
+    word = canonical(str(asked))
+    if not target.accepts_qdq and any(step.kind == "static" for step in steps_of(word)):
+        raise UsageError(
+            f"{word} cannot be built for {target}",
+            cause=f"{target.provider.name} quantizes by itself, and a quantized graph aborts its compiler",
+            fix="leave --precision out, or use fp32 or fp16",
+        )
+    if switched_off and wishes.precision is None:
+        return word, False
+    return word, word != "fp32"
+
+
+def _defaults(source: OnnxSource | HfSource, target: Target) -> Layer:
+    export: Layer | None = None
+    if isinstance(source, HfSource):
+        export = {
+            "task": source.task,
+            "random_weights": source.random_weights,
+            "trust_remote_code": source.trust_remote_code,
+        }
+    # An EPContext is made for one chip; without a chip the target compiles when the model is loaded.
+    compiled = {"target": str(target)} if target.chip and target.provider.ep_context else None
+    return {
+        "policy_version": catalogue().policy_version,
+        "export": export,
+        "optimize": {"passes": list(DEFAULT_PASSES)},
+        "quantize": None,
+        "compile": compiled,
+        "validation": {},
+    }
+
+
+def _said(wishes: Wishes, layer: Layer, target: Target) -> Layer:
+    said: Layer = {}
+    if wishes.calibration is not None:
+        said["calibration"] = wishes.calibration
+    if wishes.passes is not None:
+        said["optimize"] = {"passes": list(wishes.passes)}
+    if wishes.opset is not None:
+        section = "export" if layer["export"] is not None else "optimize"
+        said[section] = {**said.get(section, {}), "opset": wishes.opset}
+    if wishes.compile is False:
+        said["compile"] = None
+    elif wishes.compile:
+        _require_compiler(target)
+        said["compile"] = {"target": str(target)}
+    return said
+
+
+def _require_compiler(target: Target) -> None:
+    if not target.provider.ep_context:
+        raise UsageError(
+            f"{target} cannot be compiled",
+            cause=f"{target.provider.name} has no EPContext format",
+            fix="leave --compile out; the model is compiled when it is loaded",
+        )
+
+
+def _spell_out(layer: Layer, source: OnnxSource | HfSource, target: Target, wishes: Wishes) -> None:
+    """Presets become passes, and an NPU gets fixed shapes, so that the recipe says what will really run."""
+    if layer["compile"] is not None:
+        layer["compile"] = {**layer["compile"], "target": str(target)}
+    optimize: dict[str, Any] | None = layer["optimize"]
+    if optimize is None and not wishes.dims:
+        return
+    optimize = dict(optimize or {})
+    names = [name for word in optimize.get("passes", []) for name in PRESETS.get(word, (word,))]
+    optimize["passes"] = list(resolve_passes(names))
+    sizes = dict(optimize.get("fix_dims") or ())
+    if "fix_dims" not in optimize and isinstance(source, OnnxSource) and target.device in _FIXED_SHAPE_DEVICES:
+        sizes = symbolic_sizes(Path(source.path))
+    optimize["fix_dims"] = sorted({**sizes, **dict(wishes.dims)}.items())
+    layer["optimize"] = optimize

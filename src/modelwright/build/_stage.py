@@ -1,0 +1,166 @@
+"""Running one stage: key, store, child."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from modelwright._json import digest, plain
+from modelwright.store import Artifact, FileEntry, Key, Produced, Store, Waiting, stage_key
+from modelwright.worker import Task, run
+
+MODEL = "model.onnx"
+Paths = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class ModelInput:
+    """A model inside an artifact; an export of several components keeps each in a folder of its own."""
+
+    artifact: Artifact
+    folder: str = ""
+
+    @property
+    def files(self) -> tuple[FileEntry, ...]:
+        prefix = f"{self.folder}/" if self.folder else ""
+        return tuple(file for file in self.artifact.files if file.name.startswith(prefix))
+
+    @property
+    def digest(self) -> str:
+        """What the files are, without the notes beside them: timings differ between machines, contents must not."""
+        skip = len(self.folder) + 1 if self.folder else 0
+        return digest(sorted((file.name[skip:], file.digest) for file in self.files))
+
+    def model(self, base: Path) -> str:
+        return str(base / self.folder / MODEL)
+
+
+@dataclass(frozen=True)
+class StageCall:
+    """One stage to run: what shapes its result, and the task that makes it.
+
+    `inputs` are models by name, handed to `task` as paths; `extra` are further digests for the key.
+    """
+
+    stage: str
+    version: str
+    libraries: Sequence[str]
+    inputs: Mapping[str, ModelInput]
+    params: Any
+    task: Callable[[Paths, str], Task[Any]]
+    label: str
+    extra: Mapping[str, str]
+    timeout_s: float
+
+    @property
+    def key(self) -> Key:
+        inputs = {name: model.digest for name, model in self.inputs.items()}
+        return stage_key(
+            stage=self.stage,
+            version=self.version,
+            libraries={name: version for name in self.libraries if (version := installed(name))},
+            inputs={**inputs, **self.extra},
+            params=plain(self.params),
+        )
+
+
+@dataclass(frozen=True)
+class StageEvent:
+    """What a build is doing now, for whoever watches."""
+
+    stage: str
+    label: str
+    message: str
+    fraction: float | None = None
+
+
+@dataclass(frozen=True)
+class StageResult:
+    """A finished stage. `outcome` are the facts its task noted; `seconds` is what making it took, then or now."""
+
+    stage: str
+    key: Key
+    artifact: Artifact
+    produced: bool
+    outcome: Mapping[str, Any]
+    seconds: float | None
+    cpu_seconds: float | None = None
+    peak_rss_bytes: int | None = None
+
+
+Watcher = Callable[[StageEvent], None]
+
+
+def run_stage(store: Store, call: StageCall, watch: Watcher) -> StageResult:
+    """The stage's artifact: from the store if it was ever made, else made in a child."""
+
+    def produce(workdir: Path) -> Produced:
+        with model_paths(store, call.inputs) as models:
+            result = run(
+                call.task(models, str(workdir)),
+                timeout=call.timeout_s,
+                on_progress=lambda message, fraction: watch(StageEvent(call.stage, call.label, message, fraction)),
+            )
+        notes = {
+            "outcome": plain(result.unwrap()),
+            "seconds": result.duration_s,
+            "cpu_seconds": result.cpu_s,
+            "peak_rss_bytes": result.peak_rss_bytes,
+        }
+        return Produced(roles=_roles(workdir), meta=notes)
+
+    def waiting(other: Waiting) -> None:
+        watch(StageEvent(call.stage, call.label, f"waiting for process {other.pid}, which makes the same"))
+
+    watch(StageEvent(call.stage, call.label, "looking in the store"))
+    done = store.once(call.key, produce, label=call.label, on_wait=waiting)
+    return _result(call, done.artifact, produced=done.produced)
+
+
+def peek_stage(store: Store, call: StageCall) -> StageResult | None:
+    """The stage's result if the store has it; nothing is run."""
+    artifact = store.get(call.key)
+    return None if artifact is None else _result(call, artifact, produced=False)
+
+
+def _result(call: StageCall, artifact: Artifact, *, produced: bool) -> StageResult:
+    meta: Mapping[str, Any] = artifact.meta
+    return StageResult(
+        stage=call.stage,
+        key=artifact.key,
+        artifact=artifact,
+        produced=produced,
+        outcome=meta["outcome"],
+        seconds=meta["seconds"],
+        cpu_seconds=meta["cpu_seconds"],
+        peak_rss_bytes=meta["peak_rss_bytes"],
+    )
+
+
+@contextlib.contextmanager
+def model_paths(store: Store, inputs: Mapping[str, ModelInput]) -> Iterator[Paths]:
+    """The inputs as files in read-only folders of hard links, gone afterwards."""
+    store.root.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="inputs-", dir=store.root.parent) as folder:
+        yield {
+            name: model.model(store.materialize(model.artifact, Path(folder, name), link=True))
+            for name, model in inputs.items()
+        }
+
+
+def installed(distribution: str) -> str | None:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _roles(folder: Path) -> dict[str, str]:
+    """Models by name, everything else as what accompanies them."""
+    files = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
+    return {name: "model" if name.rpartition("/")[2] == MODEL else "companion" for name in files}

@@ -1,0 +1,112 @@
+"""What the building commands share: options that become wishes, the run with progress, the folder that is written."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from modelwright._lazy import lazy
+from modelwright.cli._options import Output
+from modelwright.errors import UsageError
+
+if TYPE_CHECKING:
+    from modelwright import build as building
+    from modelwright import store as stores
+    from modelwright.report import build as report
+    from modelwright.sources import Source
+    from modelwright.targets import Target
+else:
+    building = lazy("modelwright.build")
+    stores = lazy("modelwright.store")
+    report = lazy("modelwright.report.build")
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def folder_options(function: F) -> F:
+    """Adds -o/--output and --overwrite."""
+
+    @click.option(
+        "-o", "--output", type=click.Path(path_type=Path), help="Folder to write: model.onnx and wright.json."
+    )
+    @click.option("--overwrite", is_flag=True, help="Replace a folder that wright did not write.")
+    @functools.wraps(function)
+    def wrapper(*args: Any, output: Path | None, **kwargs: Any) -> Any:
+        if output is not None and output.suffix == ".onnx":
+            raise UsageError(
+                f"{output} is not a folder name",
+                cause="a build is a folder: the model, its companions and the manifest",
+                fix=f"use -o {output.with_suffix('')}; the model will be {output.with_suffix('') / 'model.onnx'}",
+            )
+        return function(*args, output=output, **kwargs)
+
+    return wrapper  # type: ignore[return-value]
+
+
+def calibration_options(function: F) -> F:
+    """Adds --calibration and --samples."""
+    function = click.option("--samples", type=click.IntRange(min=1), help="How many calibration samples to use.")(
+        function
+    )
+    return click.option(
+        "--calibration",
+        help="Real inputs: a folder of .npz, one .npz, or file.py:function. Default: random, said loudly.",
+    )(function)
+
+
+def buildable(source: Source) -> Any:
+    """ONNX files and Hugging Face models; a build folder is already built."""
+    if hasattr(source, "folder") and not hasattr(source, "architecture"):
+        raise UsageError(
+            "that is a finished build",
+            cause="the folder has a wright.json",
+            fix="give the model it was built from, or use it with analyze, perf or compare",
+        )
+    return source
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """Where a build goes, and what may be pushed aside on the way."""
+
+    output: Path | None
+    overwrite: bool
+    force: bool = False
+
+
+def run_builds(command: str, jobs: list[tuple[Any, Any]], delivery: Delivery, out: Output) -> int:
+    """Build every (source, recipe), write the folders, print the answer; 1 when a gate failed."""
+    results, folders = [], []
+    with stores.Store() as store, report.Watch(out.console(sys.stderr), quiet=out.quiet or out.json) as watch:
+        for source, recipe in jobs:
+            result = building.build(source, recipe, store=store, watch=watch, force=delivery.force)
+            folder = delivery.output
+            if folder is not None and len(jobs) > 1:
+                folder = folder / _slug(recipe.target)
+            if folder is not None:
+                building.deliver(result, folder, store=store, overwrite=delivery.overwrite)
+            results.append(result)
+            folders.append(folder)
+    answer = {"passed": all(result.passed for result in results), "builds": report.documents(results, folders)}
+    out.answer(command, answer, lambda _, console: report.render_builds(results, folders, console))
+    return 0 if answer["passed"] else 1
+
+
+def _slug(target: str) -> str:
+    return target.replace(":", "-").replace(",", "-").replace("=", "-")
+
+
+def only(wanted: tuple[Target, ...]) -> Target:
+    if len(wanted) != 1:
+        raise UsageError(
+            "one target at a time",
+            cause="this command makes one artifact",
+            fix="use `wright build` for several targets",
+        )
+    return wanted[0]

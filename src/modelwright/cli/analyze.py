@@ -1,0 +1,38 @@
+"""`wright analyze`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from modelwright._lazy import lazy
+from modelwright.cli._options import Output, output_options, target_options
+
+if TYPE_CHECKING:
+    from modelwright import build as building
+    from modelwright.report import analysis as report
+    from modelwright.targets import Target
+else:
+    building = lazy("modelwright.build")
+    report = lazy("modelwright.report.analysis")
+
+
+@click.command("analyze")
+@click.argument("model", type=click.Path(path_type=Path))
+@target_options
+@click.option("--suggest/--no-suggest", default=True, help="Try changes that could move more nodes to the target.")
+@output_options
+def command(model: Path, wanted: tuple[Target, ...], suggest: bool, out: Output) -> int:
+    """Which nodes of MODEL (.onnx or build folder) each target really takes: its own partitioner is asked.
+
+    Every suggestion was tried and its effect on the placement measured. Where no such EP can be asked on this machine
+    it says so; it never guesses. Exit 1 when nodes remain that a target cannot take.
+    """
+    path = model / "model.onnx" if model.is_dir() else model
+    found = [building.analyze(path.absolute(), target, suggest=suggest) for target in wanted]
+    out.answer(
+        "analyze", {"analyses": report.documents(found)}, lambda _, console: report.render_analyses(found, console)
+    )
+    return 1 if any(analysis.supported is False for analysis in found) else 0

@@ -1,0 +1,72 @@
+"""`wright config`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from modelwright._json import dumps
+from modelwright._lazy import lazy
+from modelwright.cli._building import buildable, only
+from modelwright.cli._options import Output, output_options, target_options
+from modelwright.errors import StoreError, UsageError
+
+if TYPE_CHECKING:
+    from modelwright import build as building
+    from modelwright import sources
+    from modelwright.targets import Target
+else:
+    building = lazy("modelwright.build")
+    sources = lazy("modelwright.sources")
+
+
+@click.command("config")
+@click.option("-m", "--model", help=".onnx file, Hugging Face folder or id.")
+@click.option("--task", help="What the model is for; by default its architecture says.")
+@click.option("--random-weights", is_flag=True, help="For a config-only folder.")
+@target_options
+@click.option("--precision", help="As in `wright build`.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="File to write, .toml or .json. Default: stdout.")
+@click.option("--schema", is_flag=True, help="Print the JSON Schema of recipes instead.")
+@output_options
+def command(
+    model: str | None,
+    task: str | None,
+    random_weights: bool,
+    wanted: tuple[Target, ...],
+    precision: str | None,
+    output: Path | None,
+    schema: bool,
+    out: Output,
+) -> None:
+    """Write the resolved recipe of a build: every `auto` turned into a value, ready to be edited and kept.
+
+    Use it with `wright build -r FILE`. A recipe may be partial: what it does not say is resolved again.
+    """
+    if schema:
+        click.echo(dumps(building.Recipe.model_json_schema()))
+        return
+    if model is None:
+        raise UsageError(
+            "no model was given", cause="a recipe is for one model", fix="wright config -m MODEL --target T"
+        )
+    source = buildable(sources.resolve_source(model, task=task, random_weights=random_weights))
+    recipe = building.resolve_recipe(source, only(wanted), building.Wishes(precision=precision))
+    if output is not None:
+        _write(output, dumps(recipe) + "\n" if output.suffix == ".json" else building.toml_text(recipe))
+        out.note(f"wrote {output}")
+    shown = building.toml_text(recipe) if output is None else ""
+    out.answer("config", {"recipe": recipe}, lambda _, console: click.echo(shown, nl=False))
+
+
+def _write(path: Path, text: str) -> None:
+    unfinished = path.with_name(f".{path.name}.part")
+    try:
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(path)
+    except OSError as error:
+        raise StoreError(
+            f"{path} cannot be written", cause=error.strerror or str(error), fix="choose another place"
+        ) from None

@@ -1,0 +1,67 @@
+"""`wright quantize`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from modelwright._lazy import lazy
+from modelwright.cli._building import Delivery, calibration_options, folder_options, run_builds
+from modelwright.cli._options import Output, output_options
+
+if TYPE_CHECKING:
+    from modelwright import build as building
+    from modelwright import sources, targets
+else:
+    building = lazy("modelwright.build")
+    sources = lazy("modelwright.sources")
+    targets = lazy("modelwright.targets")
+
+
+@click.command("quantize")
+@click.argument("model", type=click.Path(path_type=Path))
+@click.option(
+    "-p", "--precision", required=True, help="fp16, dynamic, w8a8, w8a16, w16a16, w4a16, int4, chains like w8a8+fp16."
+)
+@calibration_options
+@click.option(
+    "--method", type=click.Choice(["minmax", "entropy", "percentile"]), help="How activation ranges are found."
+)
+@click.option("--per-channel/--per-tensor", default=None, help="A scale per output channel of weights, or one for all.")
+@click.option("--symmetric", is_flag=True, default=None, help="Symmetric activations.")
+@click.option("--reduce-range", is_flag=True, default=None, help="7-bit weights, for x86 CPUs without VNNI.")
+@click.option("--op-types", help="Operators to quantize, separated by commas; `all` for every one.")
+@click.option("--exclude", multiple=True, help="A node to leave alone, by name. Repeatable.")
+@click.option("--override", multiple=True, help="tensor=dtype, for example /conv1/out=uint16. Repeatable.")
+@folder_options
+@output_options
+def command(
+    model: Path, precision: str, calibration: str | None, samples: int | None, output: Path | None, overwrite: bool,
+    out: Output, **said: Any,
+) -> int:  # fmt: skip
+    """Quantize MODEL (.onnx), measure the bits that came out, and compare it with the original.
+
+    Fails when the measured bits are not what the precision says, and exits 1 when the result is too far off.
+    """
+    source = sources.OnnxSource(str(model.absolute()))
+    wishes = building.Wishes(precision=precision, calibration=calibration, samples=samples)
+    layer = {"optimize": False, "compile": False, "quantize": _section(said)}
+    recipe = building.resolve_recipe(source, targets.parse_target("cpu"), wishes, layer)
+    return run_builds("quantize", [(source, recipe)], Delivery(output, overwrite), out)
+
+
+def _section(said: dict[str, Any]) -> dict[str, Any]:
+    """Only what was said: unset is not the same as the default."""
+    section = {
+        "method": said["method"],
+        "per_channel": said["per_channel"],
+        "symmetric_activations": said["symmetric"],
+        "reduce_range": said["reduce_range"],
+        "op_types": said["op_types"].split(",") if said["op_types"] else None,
+        "nodes_to_exclude": list(said["exclude"]) or None,
+        "overrides": [dict(zip(("tensor", "dtype"), item.rsplit("=", 1), strict=False)) for item in said["override"]]
+        or None,
+    }
+    return {key: value for key, value in section.items() if value is not None}

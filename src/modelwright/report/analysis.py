@@ -1,0 +1,87 @@
+"""The answer of `wright analyze`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from modelwright._json import plain
+from modelwright._lazy import lazy
+from modelwright.build import Analysis, Suggestion
+from modelwright.report._units import human_bytes
+from modelwright.targets import LeftNode, Placement
+
+if TYPE_CHECKING:
+    import rich.console
+    import rich.markup
+    import rich.table
+else:
+    rich = lazy("rich")
+
+_NAMES_SHOWN = 4
+
+
+def documents(found: Sequence[Analysis]) -> list[dict[str, Any]]:
+    return [
+        {
+            **plain(analysis),
+            "supported": analysis.supported,
+            "unsupported_nodes": len(analysis.placement.unsupported),
+            "copied_bytes": analysis.placement.copied_bytes,
+        }
+        for analysis in found
+    ]
+
+
+def render_analyses(found: Sequence[Analysis], console: rich.console.Console) -> None:
+    for analysis in found:
+        placed = analysis.placement
+        console.print(f"[bold]{analysis.target}[/]: {_headline(analysis)}", soft_wrap=True)
+        if placed.status == "placed":
+            _render_placed(placed, console)
+        for suggestion in analysis.suggestions:
+            console.print(_offer(suggestion), soft_wrap=True)
+        if analysis.tried and not analysis.suggestions:
+            console.print(f"  {analysis.tried} changes were tried; none puts more nodes there")
+        console.print()
+
+
+def _headline(analysis: Analysis) -> str:
+    placed = analysis.placement
+    if placed.status == "unknown":
+        return f"[yellow]unknown[/]: {placed.reason}; {placed.fix}"
+    if placed.status == "failed":
+        return f"[red]the EP failed on this model[/]: {rich.markup.escape(placed.reason or '')}; {placed.fix}"
+    simulated = " (asked on the simulator)" if placed.facts and placed.facts.simulated else ""
+    if analysis.supported:
+        return f"[green]takes all {placed.nodes} nodes[/]{simulated}"
+    return f"[red]leaves {len(placed.unsupported)} of {placed.nodes} nodes to another EP[/]{simulated}"
+
+
+def _render_placed(placed: Placement, console: rich.console.Console) -> None:
+    table = rich.table.Table("EP", "nodes", "partitions", "operators", box=rich.box.SIMPLE_HEAD, pad_edge=False)
+    for share in placed.eps:
+        ops = ", ".join(f"{op.op_type} {op.count}" for op in share.op_types[:6])
+        more = ", …" if len(share.op_types) > 6 else ""
+        table.add_row(share.ep.removesuffix("ExecutionProvider"), str(share.nodes), str(share.partitions), ops + more)
+    console.print(table)
+    if placed.copies:
+        size = placed.copied_bytes
+        shown = human_bytes(size) if size is not None else "an unknown number of bytes"
+        console.print(f"  {len(placed.copies)} tensors cross between EPs on every run, {shown}")
+    for op_type, nodes in placed.left_by_type.items():
+        console.print(f"  left: {_left(op_type, nodes)}", soft_wrap=True)
+
+
+def _left(op_type: str, nodes: Sequence[LeftNode]) -> str:
+    names = ", ".join(node.name or "(unnamed)" for node in nodes[:_NAMES_SHOWN])
+    more = f" and {len(nodes) - _NAMES_SHOWN} more" if len(nodes) > _NAMES_SHOWN else ""
+    why = next((node.why.reason for node in nodes if node.why is not None), None) or "the EP does not say why"
+    return rich.markup.escape(f"{len(nodes)} × {op_type} ({names}{more}): {why}")
+
+
+def _offer(suggestion: Suggestion) -> str:
+    return (
+        f"  [cyan]try[/] {suggestion.title} ({suggestion.how}): nodes left {suggestion.left_before} → "
+        f"{suggestion.left_after}, partitions {suggestion.partitions_before} → {suggestion.partitions_after}"
+    )

@@ -1,0 +1,155 @@
+"""The answers of the building commands, and what they show while they work."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from modelwright._lazy import lazy
+from modelwright.build import BuildResult, Built, PlannedStage, StageEvent, StageResult, manifest
+from modelwright.report._units import human_bytes
+
+if TYPE_CHECKING:
+    import rich.console
+    import rich.table
+    import rich.text
+else:
+    rich = lazy("rich")
+
+
+class Watch:
+    """A status line on stderr: the stage, what it is doing, how long it has been at it."""
+
+    def __init__(self, console: rich.console.Console, *, quiet: bool) -> None:
+        self._status = None if quiet else console.status("starting")
+        self._stage = ""
+        self._since = 0.0
+
+    def __enter__(self) -> Watch:
+        if self._status is not None:
+            self._status.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._status is not None:
+            self._status.__exit__(kind, error, trace)
+
+    def __call__(self, event: StageEvent) -> None:
+        if self._status is None:
+            return
+        stage = f"{event.label}: {event.stage}"
+        if stage != self._stage:
+            self._stage, self._since = stage, time.monotonic()
+        share = f" {event.fraction:.0%}" if event.fraction else ""
+        seconds = time.monotonic() - self._since
+        self._status.update(f"{stage}: {event.message}{share} [dim]({seconds:.0f} s)[/]")
+
+
+def documents(results: Sequence[BuildResult], folders: Sequence[Path | None]) -> list[dict[str, Any]]:
+    """The manifests, with where they were written and how long it took."""
+    return [
+        {**manifest(result), "folder": folder, "seconds": result.seconds}
+        for result, folder in zip(results, folders, strict=True)
+    ]
+
+
+def render_builds(
+    results: Sequence[BuildResult], folders: Sequence[Path | None], console: rich.console.Console
+) -> None:
+    for result, folder in zip(results, folders, strict=True):
+        console.print(f"[bold]{result.source}[/] for [bold]{result.target}[/], {result.recipe.precision}")
+        for component in result.components:
+            console.print(_stages(component, many=len(result.components) > 1))
+            _gate(component, console)
+        made = sum(stage.produced for component in result.components for stage in component.stages)
+        where = f" Written to {folder}." if folder else " In the store; give -o DIR for a folder."
+        word = "[green]Built[/]" if result.passed else "[red]Failed its gate[/]"
+        fresh = f"{made} stages run" if made else "everything was in the store"
+        console.print(f"{word} in {result.seconds:.1f} s, {fresh}.{where}\n", soft_wrap=True)
+
+
+def render_plans(plans: Sequence[tuple[str, Sequence[PlannedStage]]], console: rich.console.Console) -> None:
+    words = {"cached": "in the store", "run": "will run", "later": "will run, key known after the stages before it"}
+    for target, steps in plans:
+        table = rich.table.Table("component", "stage", "state", "key", box=rich.box.SIMPLE_HEAD, pad_edge=False)
+        for step in steps:
+            table.add_row(step.component, step.stage, words[step.state], (step.key or "")[:12])
+        console.print(f"[bold]{target}[/]")
+        console.print(table)
+
+
+def _stages(component: Built, *, many: bool) -> rich.table.Table:
+    title = component.name if many else None
+    table = rich.table.Table(title=title, title_justify="left", box=rich.box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("stage", "time", "size", "what happened"):
+        table.add_column(name, justify="right" if name in ("time", "size") else "left")
+    for stage in component.stages:
+        size = sum(file.size for file in stage.artifact.files)
+        table.add_row(stage.stage, _time(stage), human_bytes(size), rich.text.Text(_story(stage)))
+    return table
+
+
+def _time(stage: StageResult) -> str:
+    if not stage.produced:
+        return "stored"
+    return f"{stage.seconds:.1f} s" if stage.seconds is not None else "-"
+
+
+def _story(stage: StageResult) -> str:
+    tell = {
+        "import": _import,
+        "export": _export,
+        "optimize": _optimize,
+        "quantize": _quantize,
+        "validate": _validate,
+        "compile": _compile,
+    }
+    return tell[stage.stage](dict(stage.outcome))
+
+
+def _import(facts: dict[str, Any]) -> str:
+    return f"{facts['nodes']} nodes"
+
+
+def _export(facts: dict[str, Any]) -> str:
+    parts = [f"{part['name']} by {part['strategy']}, {part['nodes']} nodes" for part in facts["components"]]
+    return f"{facts['model_class']}: {'; '.join(parts)}"
+
+
+def _optimize(facts: dict[str, Any]) -> str:
+    fired = [step["name"] for step in facts["steps"] if step["fired"]]
+    shown = ", ".join(fired[:4]) + (f" and {len(fired) - 4} more" if len(fired) > 4 else "")
+    return f"{facts['nodes_before']} → {facts['nodes_after']} nodes" + (f" by {shown}" if fired else ", nothing fired")
+
+
+def _quantize(facts: dict[str, Any]) -> str:
+    data = facts["calibration"]
+    if data is None:
+        return f"measured {facts['measured']}"
+    kind = "RANDOM inputs, accuracy on real data unknown" if data["random"] else data["kind"]
+    return f"measured {facts['measured']}, {data['samples']} samples from {kind}"
+
+
+def _validate(facts: dict[str, Any]) -> str:
+    worst = facts["worst_cosine"]
+    shown = f"cosine {worst:.5f} to the export, needs {facts['bound']}" if worst is not None else "no parity"
+    return f"{'passed' if facts['passed'] else 'FAILED'}: {shown}"
+
+
+def _compile(facts: dict[str, Any]) -> str:
+    outside = ", ".join(f"{len(op['nodes'])} {op['op_type']}" for op in facts["outside"])
+    inside = f"all but {outside}" if outside else "the whole graph"
+    ran = "loaded and ran" if facts["ran"] else f"loaded; {facts['run_reason']}"
+    pieces = "1 partition" if facts["partitions"] == 1 else f"{facts['partitions']} partitions"
+    return f"{inside} in {pieces}; {ran}" + (" on the simulator" if facts["simulated"] else "")
+
+
+def _gate(component: Built, console: rich.console.Console) -> None:
+    for check in component.validation.checks:
+        if not check.passed:
+            console.print(f"[red]gate: {check.name}[/]: {rich.markup.escape(check.detail)}", soft_wrap=True)

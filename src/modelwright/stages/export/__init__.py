@@ -1,0 +1,29 @@
+"""Hugging Face models to ONNX: several strategies, each checked against PyTorch before it counts."""
+
+from modelwright.stages.export._run import run_export
+from modelwright.stages.export._values import (
+    DEFAULT_OPSET,
+    LIBRARIES,
+    STAGE,
+    VERSION,
+    Attempt,
+    Component,
+    ExportOutcome,
+    ExportParams,
+    Link,
+    Parity,
+)
+
+__all__ = [
+    "DEFAULT_OPSET",
+    "LIBRARIES",
+    "STAGE",
+    "VERSION",
+    "Attempt",
+    "Component",
+    "ExportOutcome",
+    "ExportParams",
+    "Link",
+    "Parity",
+    "run_export",
+]

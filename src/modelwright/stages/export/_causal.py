@@ -1,0 +1,65 @@
+"""Decoder-only language models as two graphs: the prompt at once, then one token at a time.
+
+A prompt shorter than the prefill length is padded on the right: causal attention never looks there, and decoding
+from the real length on overwrites what the padding left in the cache.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from modelwright._lazy import lazy
+from modelwright.errors import UsageError
+from modelwright.sources import Fill, generate, static
+from modelwright.stages.export._cached import POSITION, empty_cache, measure, static_cache, tensors_of
+from modelwright.stages.export._inputs import sequence_length, token_fill
+from modelwright.stages.export._load import Loaded
+from modelwright.stages.export._part import Part, Tensors
+from modelwright.stages.export._seq2seq import cache_length, position_spec, refuse_dynamic
+from modelwright.stages.export._values import ExportParams, Link
+
+if TYPE_CHECKING:
+    import torch
+else:
+    torch = lazy("torch")
+
+PREFILL, DECODE = "prefill", "decode"
+
+
+def causal_parts(loaded: Loaded, params: ExportParams) -> tuple[tuple[Part, ...], tuple[Link, ...]]:
+    refuse_dynamic(params, "a language model with a cache")
+    model = loaded.model
+    prompt, length = sequence_length(model, params), cache_length(model, params)
+    if prompt > length:
+        raise UsageError(
+            f"a prompt of {prompt} tokens does not fit a cache of {length}",
+            cause="the cache holds the prompt and what is generated",
+            fix=f"Ask for a cache_length above {prompt}.",
+        )
+    text = loaded.config.get_text_config()
+    ids = Fill("tokens", 0, text.vocab_size, avoid=token_fill(text).avoid)
+    prompt_spec = static("input_ids", "int64", (1, prompt), ids)
+    with torch.no_grad():
+        sample = torch.from_numpy(generate([prompt_spec])["input_ids"])
+        shape = measure(model(sample, use_cache=True).past_key_values, length, type(model).__name__)
+
+    def prefill(inputs: Tensors) -> Tensors:
+        cache = empty_cache(shape, 1)
+        outputs = model(inputs["input_ids"], past_key_values=cache, use_cache=True)
+        return {"logits": outputs.logits, **tensors_of(cache, "present")}
+
+    def decode(inputs: Tensors) -> Tensors:
+        past = [inputs[name] for name in shape.names("past")]
+        cache = static_cache(shape, past, inputs[POSITION])
+        outputs = model(inputs["input_ids"], past_key_values=cache, use_cache=True)
+        return {"logits": outputs.logits, **tensors_of(cache, "present")}
+
+    names = ("logits", *shape.names("present"))
+    step = (static("input_ids", "int64", (1, 1), ids), position_spec(length), *shape.specs("past"))
+    parts = (Part(PREFILL, model, prefill, (prompt_spec,), names), Part(DECODE, model, decode, step, names))
+    links = tuple(
+        Link(component, new, DECODE, old)
+        for component in (PREFILL, DECODE)
+        for new, old in zip(shape.names("present"), shape.names("past"), strict=True)
+    )
+    return parts, links

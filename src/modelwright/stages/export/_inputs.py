@@ -1,0 +1,184 @@
+"""Input specs of a PyTorch model, from its configuration and its processor's settings."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from modelwright._lazy import lazy
+from modelwright.errors import InputError, UsageError
+from modelwright.sources import Fill, InputSpec, TensorSpec
+from modelwright.stages.export._load import Loaded
+from modelwright.stages.export._values import ExportParams
+
+if TYPE_CHECKING:
+    import torch
+else:
+    torch = lazy("torch")
+
+_SEQUENCE, _IMAGE, _SAMPLES = 128, 224, 16_000
+_SPECIAL = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id", "mask_token_id")
+# torch.export treats a traced size of 1 as fixed, so a free batch is traced with 2.
+_TRACED_BATCH = 2
+
+
+def text_inputs(loaded: Loaded, params: ExportParams, *, model: Any = None) -> InputSpec:
+    """Token ids with what usually stands beside them."""
+    model = model if model is not None else loaded.model
+    config = model.config.get_text_config()
+    length = sequence_length(model, params)
+    specs = [_matrix("input_ids", length, params, token_fill(model.config, config))]
+    takes = forward_names(model)
+    if "attention_mask" in takes:
+        specs.append(_matrix("attention_mask", length, params, Fill("ones")))
+    if "token_type_ids" in takes and getattr(config, "type_vocab_size", 0) > 1:
+        specs.append(_matrix("token_type_ids", length, params, Fill("zeros")))
+    return tuple(specs)
+
+
+def image_input(loaded: Loaded, params: ExportParams, *, config: Any = None) -> TensorSpec:
+    config = config if config is not None else loaded.config
+    height, width = params.image_size or image_size(loaded.processor, config)
+    channels = _setting(config, "num_channels") or 3
+    return _batched("pixel_values", "float32", (channels, height, width), params, Fill("normal"))
+
+
+def audio_input(loaded: Loaded, params: ExportParams) -> TensorSpec:
+    """Raw samples (one second unless asked), or the features a spectrogram model takes."""
+    config = loaded.config
+    mels = int(getattr(config, "num_mel_bins", 0))
+    if loaded.model.main_input_name == "input_features":
+        frames = 2 * config.max_source_positions
+        return _batched("input_features", "float32", (mels, frames), params, Fill("normal"))
+    if mels and getattr(config, "max_length", None):
+        return _batched("input_values", "float32", (config.max_length, mels), params, Fill("normal"))
+    samples = params.audio_samples or int(loaded.processor.get("sampling_rate", _SAMPLES))
+    return _batched("input_values", "float32", (samples,), params, Fill("normal"))
+
+
+def patch_inputs(loaded: Loaded, params: ExportParams) -> InputSpec:
+    """Pix2Struct: image patches that carry their own row and column."""
+    vision = loaded.config.vision_config
+    count = int(loaded.processor.get("max_patches", vision.seq_len))
+    width = 2 + vision.patch_embed_hidden_size
+    patches = Fill("indexed_patches", high=vision.seq_len)
+    return (
+        _batched("flattened_patches", "float32", (count, width), params, patches),
+        _batched("attention_mask", "int64", (count,), params, Fill("ones")),
+    )
+
+
+def model_inputs(loaded: Loaded, params: ExportParams) -> InputSpec:
+    """What the whole model takes, by the input it names as its main one."""
+    main = loaded.model.main_input_name
+    if main == "pixel_values":
+        return (image_input(loaded, params),)
+    if main in ("input_values", "input_features"):
+        return (audio_input(loaded, params),)
+    if main == "flattened_patches":
+        return patch_inputs(loaded, params)
+    if main == "input_ids":
+        return text_inputs(loaded, params)
+    raise InputError(
+        f"{type(loaded.model).__name__} takes {main}, which cannot be made up here",
+        cause="only text, images, audio and patches are known",
+        fix="Export it yourself and build from the .onnx file.",
+    )
+
+
+def token_fill(*configs: Any, vocabulary: int | None = None) -> Fill:
+    """Ids inside the vocabulary without special tokens; a row ends in eos where the model looks for one."""
+    size = vocabulary or next(config.vocab_size for config in configs if getattr(config, "vocab_size", None))
+    special = {_token(config, name) for config in configs for name in _SPECIAL}
+    avoid = tuple(sorted(token for token in special if token is not None and 0 <= token < size))
+    pools_at_eos = any(
+        getattr(config, "is_encoder_decoder", False) or "clip" in config.model_type for config in configs
+    )
+    eos = next((token for config in configs if (token := _token(config, "eos_token_id")) is not None), None)
+    last = eos if pools_at_eos and eos is not None and eos < size else None
+    return Fill("tokens", 0, size, avoid=avoid, last=last)
+
+
+def sequence_length(model: Any, params: ExportParams) -> int:
+    """The asked length, or the usual one, inside what the position table allows."""
+    limit = position_limit(model)
+    if params.sequence_length is None:
+        return min(_SEQUENCE, limit or _SEQUENCE)
+    if limit is not None and params.sequence_length > limit:
+        raise UsageError(
+            f"a sequence length of {params.sequence_length} is too long",
+            cause=f"{type(model).__name__} has positions for {limit} tokens",
+            fix=f"Ask for at most {limit}.",
+        )
+    return params.sequence_length
+
+
+def position_limit(model: Any) -> int | None:
+    """How many tokens fit. A table with a padding row starts counting behind it: RoBERTa's 514 is 512."""
+    config = model.config.get_text_config()
+    limit: int | None = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)
+    if limit is None:
+        return None
+    for name, module in model.named_modules():
+        if name.endswith("position_embeddings") and isinstance(module, torch.nn.Embedding):
+            offset = 0 if module.padding_idx is None else module.padding_idx + 1
+            return min(limit, int(module.num_embeddings)) - offset
+    return limit
+
+
+def image_size(processor: dict[str, Any], config: Any) -> tuple[int, int]:
+    """Height and width: the processor's crop, then its size, then the configuration's."""
+    crop = processor.get("crop_size") if processor.get("do_center_crop") else None
+    own = _setting(config, "image_size")
+    size = processor.get("size")
+    if isinstance(size, dict) and "longest_edge" in size and own is not None:
+        size = own
+    for candidate in (crop, size, own, _IMAGE):
+        pair = _pair(candidate)
+        if pair is not None:
+            return pair
+    raise AssertionError("the last candidate is a number")
+
+
+def forward_names(model: Any) -> frozenset[str]:
+    return frozenset(inspect.signature(model.forward).parameters)
+
+
+def _pair(size: Any) -> tuple[int, int] | None:
+    if isinstance(size, dict):
+        if "height" in size and "width" in size:
+            return int(size["height"]), int(size["width"])
+        edge = size.get("shortest_edge")
+        return (int(edge), int(edge)) if edge else None
+    if isinstance(size, list | tuple) and len(size) == 2:
+        return int(size[0]), int(size[1])
+    return (int(size), int(size)) if size else None
+
+
+def _setting(config: Any, name: str) -> Any:
+    """A value of the configuration or of the vision part inside it."""
+    for part in (config, *(getattr(config, key, None) for key in ("vision_config", "encoder", "backbone_config"))):
+        value = getattr(part, name, None)
+        if value is not None:
+            return value
+    return None
+
+
+def _token(config: Any, name: str) -> int | None:
+    value = getattr(config, name, None)
+    if isinstance(value, list | tuple):
+        value = value[0] if value else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _matrix(name: str, length: int, params: ExportParams, fill: Fill) -> TensorSpec:
+    spec = _batched(name, "int64", (length,), params, fill)
+    if "sequence" not in params.dynamic_axes:
+        return spec
+    return TensorSpec(name, spec.dtype, (spec.shape[0], "sequence"), spec.sizes, fill)
+
+
+def _batched(name: str, dtype: str, rest: tuple[int, ...], params: ExportParams, fill: Fill) -> TensorSpec:
+    if "batch" in params.dynamic_axes:
+        return TensorSpec(name, dtype, ("batch", *rest), (_TRACED_BATCH, *rest), fill)
+    return TensorSpec(name, dtype, (1, *rest), (1, *rest), fill)

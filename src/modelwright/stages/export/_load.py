@@ -1,0 +1,173 @@
+"""A PyTorch model, ready to be exported: loaded whole, in fp32, and free of made-up or broken weights."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from modelwright._lazy import lazy
+from modelwright.errors import InputError
+from modelwright.sources import HfSource, read_architecture
+from modelwright.stages.export._classes import find_class
+from modelwright.stages.export._values import ExportParams
+
+if TYPE_CHECKING:
+    import torch
+    import transformers
+    from huggingface_hub import errors as hub_errors
+else:
+    hub_errors = lazy("huggingface_hub.errors")
+    torch = lazy("torch")
+    transformers = lazy("transformers")
+safetensors = lazy("safetensors")
+
+_SHOWN = 5
+_POOLER = "pooler."
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """The model, what it came from, and what its processor says."""
+
+    model: Any
+    config: Any
+    processor: dict[str, Any]
+    task: str
+    renamed_from: str | None
+
+
+def load_model(source: HfSource, params: ExportParams) -> Loaded:
+    """Load the checkpoint, or make one with seeded random weights when asked."""
+    folder = Path(str(source.folder))
+    config = _config(folder, params)
+    head = read_architecture([source.architecture] if source.architecture else [], config.model_type)
+    fits = head is not None and head.task == params.task
+    kind, renamed = find_class(source.architecture if fits else None, config.model_type, params.task)
+    with quiet_random(params.seed):
+        model = _random(kind, config, params) if params.random_weights else _trained(kind, config, folder, params)
+    model = model.eval().requires_grad_(False)
+    _refuse_broken_weights(model)
+    return Loaded(model, model.config, _processor(folder), params.task, renamed)
+
+
+@contextmanager
+def quiet_random(seed: int) -> Iterator[None]:
+    """Seeded inside, untouched outside."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
+
+
+def _config(folder: Path, params: ExportParams) -> Any:
+    try:
+        return transformers.AutoConfig.from_pretrained(
+            folder, local_files_only=True, trust_remote_code=params.trust_remote_code
+        )
+    except (ValueError, KeyError, OSError, TypeError, hub_errors.StrictDataclassError) as error:
+        raise InputError(
+            f"transformers {transformers.__version__} cannot read the configuration of {folder.name}",
+            cause=first_line(error),
+            fix="Install a transformers version that knows this model type.",
+        ) from error
+
+
+def _random(kind: type[Any], config: Any, params: ExportParams) -> Any:
+    return kind._from_config(config, dtype=torch.float32, **_attention(params))
+
+
+def _trained(kind: type[Any], config: Any, folder: Path, params: ExportParams) -> Any:
+    options = _attention(params)
+    model, fresh = _from_folder(kind, config, folder, params, options)
+    if fresh and all(name.startswith(_POOLER) for name in fresh) and _has_optional_pooler(kind):
+        # A checkpoint with a language-model head has no pooler; its features do not need one.
+        model, fresh = _from_folder(kind, config, folder, params, {**options, "add_pooling_layer": False})
+    if fresh:
+        raise _untrained(folder, kind, fresh)
+    return model
+
+
+def _from_folder(
+    kind: type[Any], config: Any, folder: Path, params: ExportParams, options: dict[str, Any]
+) -> tuple[Any, list[str]]:
+    """The model, and the names of weights that were not in the checkpoint."""
+    try:
+        model, report = kind.from_pretrained(
+            folder,
+            config=config,
+            dtype=torch.float32,
+            local_files_only=True,
+            trust_remote_code=params.trust_remote_code,
+            output_loading_info=True,
+            **options,
+        )
+    except (OSError, EOFError, RuntimeError, ValueError, pickle.UnpicklingError, safetensors.SafetensorError) as error:
+        raise InputError(
+            f"the weights of {folder.name} cannot be loaded",
+            cause=first_line(error),
+            fix="Copy the model folder again, and check that the weights belong to its config.json.",
+        ) from error
+    missing = {*report.get("missing_keys", ()), *(_name(key) for key in report.get("mismatched_keys", ()))}
+    return model, sorted(missing)
+
+
+def _has_optional_pooler(kind: type[Any]) -> bool:
+    return "add_pooling_layer" in inspect.signature(kind.__init__).parameters
+
+
+def _attention(params: ExportParams) -> dict[str, Any]:
+    return {"attn_implementation": params.attention} if params.attention else {}
+
+
+def _untrained(folder: Path, kind: type[Any], fresh: list[str]) -> InputError:
+    """transformers fills missing weights with noise and only logs it; here that stops the build."""
+    more = f" and {len(fresh) - _SHOWN} more" if len(fresh) > _SHOWN else ""
+    return InputError(
+        f"{folder.name} lacks weights that {kind.__name__} needs",
+        cause=f"newly initialised: {', '.join(fresh[:_SHOWN])}{more}",
+        fix="Choose the task the checkpoint was trained for, or ask for --random-weights.",
+    )
+
+
+def _name(key: Any) -> str:
+    return key if isinstance(key, str) else str(key[0])
+
+
+def _refuse_broken_weights(model: Any) -> None:
+    """NaN anywhere and infinite weights; a buffer may hold -inf, as masks do."""
+    for name, tensor in model.named_parameters():
+        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+            raise _broken(name, int((~torch.isfinite(tensor)).sum()), tensor.numel())
+    for name, tensor in model.named_buffers():
+        if tensor.is_floating_point() and bool(torch.isnan(tensor).any()):
+            raise _broken(name, int(torch.isnan(tensor).sum()), tensor.numel())
+
+
+def _broken(name: str, count: int, total: int) -> InputError:
+    return InputError(
+        f"the weights hold NaN or infinity in {name}",
+        cause=f"{count} of {total} values are not finite, so no output could be trusted",
+        fix="Use a checkpoint that was saved intact.",
+    )
+
+
+def _processor(folder: Path) -> dict[str, Any]:
+    """The image or audio processor's settings; newer folders nest them in the processor's file."""
+    for name in ("preprocessor_config.json", "processor_config.json"):
+        path = folder / name
+        if path.is_file():
+            settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            nested = settings.get("image_processor") or settings.get("feature_extractor")
+            return nested if isinstance(nested, dict) else settings
+    return {}
+
+
+def first_line(error: BaseException) -> str:
+    """The first line that says something, short enough for a table."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__

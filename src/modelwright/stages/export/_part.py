@@ -1,0 +1,55 @@
+"""One graph to be written: a PyTorch module with flat, named tensors in and out."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from modelwright._lazy import lazy
+from modelwright.sources import InputSpec
+
+if TYPE_CHECKING:
+    import torch
+else:
+    torch = lazy("torch")
+
+Tensors = Mapping[str, "torch.Tensor"]
+Run = Callable[[Tensors], Tensors]
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """`run` is what gets traced; `reference` is PyTorch's own answer, where tracing needs another path."""
+
+    name: str
+    model: Any
+    run: Run
+    inputs: InputSpec
+    outputs: tuple[str, ...]
+    reference: Run | None = None
+
+    def answer(self, inputs: Tensors) -> Tensors:
+        """What PyTorch says, as it stands."""
+        with torch.no_grad():
+            given = {name: tensor.clone() for name, tensor in inputs.items()}
+            return (self.reference or self.run)(given)
+
+
+def traceable(part: Part, *, named: bool) -> Any:
+    """The part as a module whose forward has exactly its inputs. `named` returns a dict, else a tuple."""
+    names = tuple(spec.name for spec in part.inputs)
+
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        outputs = part.run(dict(zip(names, args, strict=False)) | kwargs)
+        if named:
+            return {name: outputs[name] for name in part.outputs}
+        return tuple(outputs[name] for name in part.outputs)
+
+    parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
+    forward.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    module = torch.nn.Module()
+    module.model = part.model
+    module.forward = forward
+    return module.eval()

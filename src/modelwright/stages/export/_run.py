@@ -1,0 +1,132 @@
+"""The stage itself: load, split, and for each part the first strategy that agrees with PyTorch."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from modelwright._lazy import lazy
+from modelwright.errors import ExecutionError, UsageError, WrightError
+from modelwright.sources import HfSource, generate
+from modelwright.stages.export._load import first_line, load_model, quiet_random
+from modelwright.stages.export._parity import Arrays, Mismatch, compare, references
+from modelwright.stages.export._part import Part
+from modelwright.stages.export._parts import split
+from modelwright.stages.export._strategies import write
+from modelwright.stages.export._tidy import check_interface, node_count, save, tidy
+from modelwright.stages.export._values import (
+    DEFAULT_OPSET,
+    Attempt,
+    Component,
+    ExportOutcome,
+    ExportParams,
+    Parity,
+    StrategyName,
+)
+from modelwright.worker import progress, task
+
+if TYPE_CHECKING:
+    import torch
+else:
+    torch = lazy("torch")
+
+
+@task
+def run_export(source: HfSource, workdir: str, params: ExportParams) -> ExportOutcome:
+    """Write `<workdir>/<component>/model.onnx` for every component of the model."""
+    if source.folder is None:
+        raise UsageError(
+            f"{source.name} has not been fetched", cause="a Hub model needs a local folder", fix="Fetch it first."
+        )
+    started = time.perf_counter()
+    progress(f"loading {source.name}", 0.0)
+    loaded = load_model(source, params)
+    parts, links = split(loaded, params)
+    seconds = time.perf_counter() - started
+    components = []
+    for number, part in enumerate(parts):
+        progress(f"exporting {part.name}", (number + 1) / (len(parts) + 1))
+        components.append(_export(part, Path(workdir), params))
+    progress("exported", 1.0)
+    return ExportOutcome(
+        task=params.task,
+        model_class=type(loaded.model).__name__,
+        class_renamed_from=loaded.renamed_from,
+        random_weights=params.random_weights,
+        parameters=sum(parameter.numel() for parameter in loaded.model.parameters()),
+        components=tuple(components),
+        links=links,
+        load_seconds=seconds,
+    )
+
+
+def _export(part: Part, workdir: Path, params: ExportParams) -> Component:
+    started = time.perf_counter()
+    pairs = references(part, params.seed)
+    rejected: list[Attempt] = []
+    for strategy in params.strategies:
+        # Named before it starts, so that the log of a child that dies tells which one it was.
+        progress(f"exporting {part.name} with {strategy}")
+        began = time.perf_counter()
+        folder = workdir / part.name
+        folder.mkdir()
+        try:
+            nodes, parity = _attempt(strategy, part, folder, params, pairs)
+        except Exception as error:  # noqa: BLE001 - exporters raise anything; each becomes a recorded reason
+            shutil.rmtree(folder)
+            rejected.append(Attempt(strategy, _reason(error), time.perf_counter() - began))
+            continue
+        return Component(
+            name=part.name,
+            strategy=strategy,
+            rejected=tuple(rejected),
+            nodes=nodes,
+            opset=_opset(params),
+            parity=parity,
+            inputs=part.inputs,
+            outputs=part.outputs,
+            seconds=time.perf_counter() - started,
+        )
+    raise _failed(part, rejected)
+
+
+def _attempt(
+    strategy: StrategyName, part: Part, folder: Path, params: ExportParams, pairs: list[tuple[Arrays, Arrays]]
+) -> tuple[int, Parity]:
+    """Write, clean, check and compare; whatever goes wrong is raised."""
+    sample = {name: torch.from_numpy(array) for name, array in generate(part.inputs, params.seed).items()}
+    scratch = folder / "scratch"
+    scratch.mkdir()
+    with quiet_random(params.seed):
+        model = write(strategy, part, sample, _opset(params), scratch)
+    names = tuple(spec.name for spec in part.inputs)
+    problem = check_interface(model, names, part.outputs, _opset(params))
+    if problem is not None:
+        raise Mismatch(problem)
+    tidy(model)
+    path = save(model, folder)
+    shutil.rmtree(scratch)
+    return node_count(model), compare(path, pairs)
+
+
+def _opset(params: ExportParams) -> int:
+    return params.opset or DEFAULT_OPSET
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, Mismatch):
+        return str(error)
+    if isinstance(error, WrightError):
+        return f"{error.problem}: {error.cause}"
+    return first_line(error)
+
+
+def _failed(part: Part, rejected: list[Attempt]) -> ExecutionError:
+    reasons = "; ".join(f"{attempt.strategy}: {attempt.reason}" for attempt in rejected)
+    return ExecutionError(
+        f"no export strategy works for the component {part.name}",
+        cause=reasons or "no strategy was allowed",
+        fix="Try another opset, or export the model yourself and build from the .onnx file.",
+    )

@@ -1,0 +1,144 @@
+"""Encoder-decoder models as two graphs.
+
+The encoder also computes the keys and values that the decoder's cross-attention reads, so that a decode step
+does not compute them again for every token.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from modelwright._lazy import lazy
+from modelwright.errors import UsageError
+from modelwright.sources import Fill, InputSpec, TensorSpec, generate, static
+from modelwright.stages.export._cached import (
+    POSITION,
+    cross_cache,
+    measure,
+    static_cache,
+    tensors_of,
+)
+from modelwright.stages.export._inputs import model_inputs, position_limit, token_fill
+from modelwright.stages.export._load import Loaded
+from modelwright.stages.export._part import Part, Tensors
+from modelwright.stages.export._values import ExportParams, Link
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import cache_utils, modeling_outputs
+else:
+    torch = lazy("torch")
+    cache_utils = lazy("transformers.cache_utils")
+    modeling_outputs = lazy("transformers.modeling_outputs")
+
+ENCODER, DECODER = "encoder", "decoder"
+IDS, MASK, HIDDEN = "decoder_input_ids", "encoder_attention_mask", "last_hidden_state"
+CACHE_LENGTH = 128
+
+
+def seq2seq_parts(loaded: Loaded, params: ExportParams) -> tuple[tuple[Part, ...], tuple[Link, ...]]:
+    refuse_dynamic(params, "an encoder-decoder with a cache")
+    halves = _Halves(loaded, params)
+    encoder = Part(ENCODER, loaded.model, halves.encode, halves.inputs, (HIDDEN, *halves.crossing))
+    past, present = halves.shape.names("past"), halves.shape.names("present")
+    decoder = Part(DECODER, loaded.model, halves.decode, halves.decoder_inputs, ("logits", *present))
+    links = [Link(ENCODER, name, DECODER, name) for name in halves.crossing]
+    links += [Link(DECODER, new, DECODER, old) for new, old in zip(present, past, strict=True)]
+    return (encoder, decoder), tuple(links)
+
+
+def refuse_dynamic(params: ExportParams, what: str) -> None:
+    if params.dynamic_axes:
+        raise UsageError(
+            f"dynamic axes are not available for {what}",
+            cause="its cache has a fixed size, so every shape follows from it",
+            fix="Leave them out, and choose sequence_length and cache_length instead.",
+        )
+
+
+class _Halves:
+    """The two computations, and the shapes that one trial run of the model shows."""
+
+    def __init__(self, loaded: Loaded, params: ExportParams) -> None:
+        self.model = loaded.model
+        self.inputs: InputSpec = model_inputs(loaded, params)
+        self.masked = any(spec.name == "attention_mask" for spec in self.inputs)
+        hidden, cache = self._trial()
+        self.length = cache_length(loaded.model, params)
+        name = type(self.model).__name__
+        self.shape = measure(cache.self_attention_cache, self.length, name)
+        self.cross = measure(cache.cross_attention_cache, hidden.shape[1], name)
+        self.crossing = self.cross.names("cross")
+        self.hidden_shape = tuple(hidden.shape)
+        self.decoder_inputs = self._decoder_inputs(loaded)
+
+    def encode(self, inputs: Tensors) -> Tensors:
+        hidden, cache = self._first_step(inputs)
+        return {HIDDEN: hidden, **tensors_of(cache.cross_attention_cache, "cross")}
+
+    def decode(self, inputs: Tensors) -> Tensors:
+        past = static_cache(self.shape, _pick(inputs, self.shape.names("past")), inputs[POSITION])
+        cross = cross_cache(_pick(inputs, self.crossing))
+        outputs = self._step(
+            # Only its shape is looked at: the keys and values made from it are in the cache.
+            torch.zeros(self.hidden_shape),
+            inputs.get(MASK),
+            inputs[IDS],
+            cache_utils.EncoderDecoderCache(past, cross),
+            decoder_attention_mask=torch.ones(1, self.length, dtype=torch.int64),
+        )
+        return {"logits": outputs.logits, **tensors_of(past, "present")}
+
+    def _first_step(self, inputs: Tensors) -> tuple[torch.Tensor, Any]:
+        hidden = self.model.get_encoder()(**inputs).last_hidden_state
+        cache = cache_utils.EncoderDecoderCache(cache_utils.DynamicCache(), cache_utils.DynamicCache())
+        start = torch.zeros(hidden.shape[0], 1, dtype=torch.int64)
+        self._step(hidden, inputs.get("attention_mask"), start, cache)
+        return hidden, cache
+
+    def _step(
+        self, hidden: torch.Tensor, mask: torch.Tensor | None, ids: torch.Tensor, cache: Any, **options: Any
+    ) -> Any:
+        if mask is not None:
+            options["attention_mask"] = mask
+        encoded = modeling_outputs.BaseModelOutput(last_hidden_state=hidden)
+        return self.model(
+            encoder_outputs=encoded, decoder_input_ids=ids, past_key_values=cache, use_cache=True, **options
+        )
+
+    def _trial(self) -> tuple[torch.Tensor, Any]:
+        with torch.no_grad():
+            sample = {name: torch.from_numpy(array) for name, array in generate(self.inputs).items()}
+            return self._first_step(sample)
+
+    def _decoder_inputs(self, loaded: Loaded) -> InputSpec:
+        config = loaded.config
+        decoder = config.get_text_config(decoder=True)
+        fill = token_fill(decoder, config, vocabulary=getattr(decoder, "decoder_vocab_size", None))
+        ids = static(IDS, "int64", (1, 1), Fill("tokens", fill.low, fill.high, avoid=fill.avoid))
+        mask = (static(MASK, "int64", self.hidden_shape[:2], Fill("ones")),) if self.masked else ()
+        position = position_spec(self.length)
+        return (ids, *mask, position, *self.cross.specs("cross"), *self.shape.specs("past"))
+
+
+def position_spec(length: int) -> TensorSpec:
+    return static(POSITION, "int64", (1,), Fill("integers", 1, length))
+
+
+def cache_length(model: Any, params: ExportParams) -> int:
+    """How many tokens can be generated: as asked, inside what the positions allow."""
+    config = model.config.get_text_config(decoder=True)
+    limit = getattr(config, "max_target_positions", None) or position_limit(model)
+    if params.cache_length is None:
+        return min(CACHE_LENGTH, limit or CACHE_LENGTH)
+    if limit is not None and params.cache_length > limit:
+        raise UsageError(
+            f"a cache of {params.cache_length} tokens is too long",
+            cause=f"{type(model).__name__} has positions for {limit} tokens",
+            fix=f"Ask for at most {limit}.",
+        )
+    return params.cache_length
+
+
+def _pick(inputs: Tensors, names: tuple[str, ...]) -> list[torch.Tensor]:
+    return [inputs[name] for name in names]

@@ -1,0 +1,76 @@
+"""From an exporter's model to a file that is the same every time and says nothing about this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from modelwright._lazy import lazy
+from modelwright.errors import ExecutionError
+
+if TYPE_CHECKING:
+    import onnx
+    import onnx_ir as ir
+else:
+    onnx = lazy("onnx")
+    ir = lazy("onnx_ir")
+
+FILE, DATA = "model.onnx", "model.onnx.data"
+# A protobuf message ends at 2 GiB; leave room for the graph.
+INLINE_BYTES = int(1.8 * 2**30)
+
+
+def tidy(model: ir.Model) -> None:
+    """Drop stack traces, doc strings and exporter notes, in place."""
+    for item in _noted(model):
+        item.metadata_props.clear()
+        item.doc_string = None
+    model.graph.name = "model"
+
+
+def check_interface(model: ir.Model, inputs: tuple[str, ...], outputs: tuple[str, ...], opset: int) -> str | None:
+    """Why the model is not what was asked for; None when it is."""
+    produced = model.opset_imports.get("")
+    if produced != opset:
+        return f"produced opset {produced}, not {opset}"
+    got = tuple(value.name for value in model.graph.inputs)
+    if set(got) - set(inputs):
+        return f"the graph takes {', '.join(str(name) for name in got)}"
+    lost = [name for name in inputs if name not in got]
+    if lost:
+        return f"the graph lost the inputs {', '.join(lost)}"
+    made = tuple(value.name for value in model.graph.outputs)
+    return None if made == outputs else f"the graph returns {', '.join(str(name) for name in made)}"
+
+
+def save(model: ir.Model, folder: Path) -> Path:
+    """Write `model.onnx`, with the weights beside it when one file cannot hold them, and check it."""
+    path = folder / FILE
+    size = sum(tensor.nbytes for value in model.graph.initializers.values() if (tensor := value.const_value))
+    ir.save(model, path, external_data=DATA if size > INLINE_BYTES else None)
+    try:
+        onnx.checker.check_model(str(path))
+    except onnx.checker.ValidationError as error:
+        raise ExecutionError(
+            "the exporter wrote an invalid model",
+            cause=str(error).splitlines()[0],
+            fix="Try another opset or strategy.",
+        ) from error
+    return path
+
+
+def node_count(model: ir.Model) -> int:
+    return sum(1 for _ in ir.traversal.RecursiveGraphIterator(model.graph))
+
+
+def _noted(model: ir.Model) -> Iterator[Any]:
+    yield model
+    graphs: list[ir.Graph | ir.Function] = [model.graph, *model.functions.values()]
+    for graph in graphs:
+        yield graph
+        yield from graph.inputs
+        for node in ir.traversal.RecursiveGraphIterator(graph):
+            yield node
+            yield from node.outputs
+    yield from model.graph.initializers.values()

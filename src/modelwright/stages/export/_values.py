@@ -1,0 +1,104 @@
+"""What an export is asked for, and what it says about itself afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from modelwright.sources import InputSpec
+
+STAGE = "export"
+VERSION = 1
+LIBRARIES = ("torch", "transformers", "onnx", "onnx-ir", "onnxscript")
+# The lowest opset that the torch.export route writes without converting.
+DEFAULT_OPSET = 18
+
+StrategyName = Literal["transformers", "dynamo", "torchscript"]
+DynamicAxis = Literal["batch", "sequence"]
+
+
+@dataclass(frozen=True)
+class ExportParams:
+    """A size that is None is the model's own: what its processor says, or its usual length.
+
+    `attention` "eager" writes plain MatMul and Softmax; None leaves the choice to the model.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+
+    task: str
+    opset: int | None = None
+    attention: Literal["eager"] | None = "eager"
+    dynamic_axes: tuple[DynamicAxis, ...] = ()
+    sequence_length: int | None = None
+    cache_length: int | None = None
+    image_size: tuple[int, int] | None = None
+    audio_samples: int | None = None
+    strategies: tuple[StrategyName, ...] = ("transformers", "dynamo", "torchscript")
+    random_weights: bool = False
+    trust_remote_code: bool = False
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Parity:
+    """The worst output over all samples, against PyTorch: `max_abs` is allowed up to `bound`.
+
+    `spread` is how much PyTorch's own answers differ between samples, for the output where they differ least: next
+    to nothing means that agreement proves next to nothing.
+    """
+
+    output: str
+    cosine: float
+    max_abs: float
+    bound: float
+    spread: float
+    samples: int
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A strategy that did not count, and why, in one line."""
+
+    strategy: StrategyName
+    reason: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Link:
+    """An output that feeds an input of the next run: encoder to decoder, or a cache to itself."""
+
+    component: str
+    output: str
+    to_component: str
+    to_input: str
+
+
+@dataclass(frozen=True)
+class Component:
+    """One written model: `<name>/model.onnx`."""
+
+    name: str
+    strategy: StrategyName
+    rejected: tuple[Attempt, ...]
+    nodes: int
+    opset: int
+    parity: Parity
+    inputs: InputSpec
+    outputs: tuple[str, ...]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class ExportOutcome:
+    """`class_renamed_from` is set when the configuration names a class by an older spelling."""
+
+    task: str
+    model_class: str
+    class_renamed_from: str | None
+    random_weights: bool
+    parameters: int
+    components: tuple[Component, ...]
+    links: tuple[Link, ...]
+    load_seconds: float

@@ -1,0 +1,165 @@
+"""The stage: ask every question, stop at none, write the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from modelwright._json import dumps
+from modelwright._lazy import lazy
+from modelwright.errors import WrightError
+from modelwright.graph import ValueSpec, load, summary
+from modelwright.metrics import Accumulator, Aggregate
+from modelwright.sources import CalibrationSource, RandomCalibration, samples
+from modelwright.stages.validate._types import (
+    Check,
+    OutputParity,
+    ValidateOutcome,
+    ValidateParams,
+    cosine_bound,
+    top1_bound,
+)
+from modelwright.targets import open_session, parse_target
+from modelwright.worker import progress, task
+
+if TYPE_CHECKING:
+    import onnx
+    from numpy.typing import NDArray
+else:
+    onnx = lazy("onnx")
+
+STAGE = "validate"
+VERSION = "1"
+LIBRARIES = ("onnxruntime", "onnx", "numpy")
+REPORT = "validation.json"
+Outputs = Mapping[str, "NDArray[Any]"]
+
+
+@task
+def run_validate(
+    candidate: str, reference: str, workdir: str, precision: str, params: ValidateParams, data: CalibrationSource
+) -> ValidateOutcome:
+    """Compare `candidate` with the export it came from; both run on the CPU, where every operator exists."""
+    checks = [_checker(candidate), _signature(candidate, reference)]
+    outputs: tuple[OutputParity, ...] = ()
+    try:
+        outputs = _parity(candidate, reference, params, data)
+        checks.append(Check("runs on the CPU", True, f"{params.samples} samples"))
+    except WrightError as error:
+        checks.append(Check("runs on the CPU", False, str(error)))
+    if outputs:
+        checks += _verdicts(outputs, precision, params, isinstance(data, RandomCalibration))
+    cosines = [item.cosine for item in outputs if item.cosine is not None]
+    outcome = ValidateOutcome(
+        passed=all(check.passed for check in checks),
+        precision=precision,
+        bound=_bound(precision, params),
+        worst_cosine=min(cosines) if len(cosines) == len(outputs) and cosines else None,
+        samples=params.samples,
+        random_inputs=isinstance(data, RandomCalibration),
+        checks=tuple(checks),
+        outputs=outputs,
+    )
+    Path(workdir, REPORT).write_text(dumps(outcome), encoding="utf-8")
+    return outcome
+
+
+def _checker(model: str) -> Check:
+    try:
+        onnx.checker.check_model(model)
+    except (onnx.checker.ValidationError, ValueError, RuntimeError) as error:
+        return Check("valid ONNX", False, " ".join(str(error).split())[:300])
+    return Check("valid ONNX", True, "the ONNX checker has no complaint")
+
+
+def _signature(candidate: str, reference: str) -> Check:
+    ours, theirs = (summary(load(path)) for path in (candidate, reference))
+    for kind, mine, wanted in (("input", ours.inputs, theirs.inputs), ("output", ours.outputs, theirs.outputs)):
+        if [value.name for value in mine] != [value.name for value in wanted]:
+            names = f"{[value.name for value in mine]} instead of {[value.name for value in wanted]}"
+            return Check("same inputs and outputs", False, f"{kind}s are {names}")
+        for value, expected in zip(mine, wanted, strict=True):
+            if value.dtype != expected.dtype or not _fits(value, expected):
+                return Check(
+                    "same inputs and outputs",
+                    False,
+                    f"{kind} {value.name} is {value.dtype}{value.shape} instead of {expected.dtype}{expected.shape}",
+                )
+    return Check("same inputs and outputs", True, f"{len(ours.inputs)} in, {len(ours.outputs)} out")
+
+
+def _fits(value: ValueSpec, expected: ValueSpec) -> bool:
+    """A dimension may become fixed, and one that was never declared may become known; a number may not change."""
+    if value.shape is None or expected.shape is None:
+        return True
+    if len(value.shape) != len(expected.shape):
+        return False
+    pairs = zip(value.shape, expected.shape, strict=True)
+    return all(not (isinstance(a, int) and isinstance(b, int)) or a == b for a, b in pairs)
+
+
+def _parity(
+    candidate: str, reference: str, params: ValidateParams, data: CalibrationSource
+) -> tuple[OutputParity, ...]:
+    feeds = list(samples(data, load(candidate), params.samples))
+    progress("running the export", 0.1)
+    wanted = _outputs(reference, feeds)
+    progress("running the artifact", 0.5)
+    got = _outputs(candidate, feeds)
+    gathered: dict[str, Accumulator] = {name: Accumulator() for name in wanted[0]}
+    for one, other in zip(wanted, got, strict=True):
+        for name, accumulator in gathered.items():
+            if name in other:
+                accumulator.add(one[name], other[name])
+    return tuple(_output(name, accumulator.aggregate()) for name, accumulator in gathered.items())
+
+
+def _outputs(model: str, feeds: Sequence[Mapping[str, Any]]) -> list[Outputs]:
+    """One session at a time, so that two large models are never in memory together."""
+    with open_session(model, parse_target("cpu")) as session:
+        return [session.run(feed) for feed in feeds]
+
+
+def _output(name: str, found: Aggregate) -> OutputParity:
+    return OutputParity(
+        output=name,
+        cosine=found.cosine.worst if not found.failed else None,
+        max_abs=found.max_abs.worst if not found.failed else None,
+        sqnr_db=found.sqnr_db.worst,
+        top1=found.top1.mean,
+        identical=found.identical == found.samples > 0,
+        reason=found.problem or (found.cosine.reason if found.cosine.worst is None else None),
+    )
+
+
+def _verdicts(outputs: tuple[OutputParity, ...], precision: str, params: ValidateParams, random: bool) -> list[Check]:
+    broken = [item for item in outputs if item.cosine is None]
+    finite = Check("finite outputs", not broken, broken[0].reason or "" if broken else f"{len(outputs)} outputs")
+    if broken:
+        return [finite]
+    worst = min(outputs, key=lambda item: item.cosine or 0.0)
+    bound = _bound(precision, params)
+    assert worst.cosine is not None
+    close = Check(
+        "close to the export",
+        worst.cosine >= bound,
+        f"worst output {worst.output}: cosine {worst.cosine:.5f}, {precision} needs {bound}",
+    )
+    return [finite, close, *_top1(outputs, precision, params, random)]
+
+
+def _top1(outputs: tuple[OutputParity, ...], precision: str, params: ValidateParams, random: bool) -> list[Check]:
+    """Made-up inputs give near-ties, so agreement on them proves nothing and is not asked for."""
+    scored = [item for item in outputs if item.top1 is not None]
+    if random or not scored:
+        return []
+    bound = params.min_top1 if params.min_top1 is not None else top1_bound(precision)
+    worst = min(scored, key=lambda item: item.top1 or 0.0)
+    assert worst.top1 is not None
+    detail = f"worst output {worst.output}: {worst.top1:.1%} of rows agree, {precision} needs {bound:.0%}"
+    return [Check("same best class", worst.top1 >= bound, detail)]
+
+
+def _bound(precision: str, params: ValidateParams) -> float:
+    return params.min_cosine if params.min_cosine is not None else cosine_bound(precision)

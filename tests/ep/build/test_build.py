@@ -1,0 +1,188 @@
+"""Builds through the real stages: nothing twice, nothing lost, nothing called built unchecked."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from modelwright.build import Wishes, build, deliver, plan, resolve_recipe
+from modelwright.errors import InputError, WrightError
+from modelwright.sources import OnnxSource
+from modelwright.store import Store
+from modelwright.targets import parse_target
+from support.models import conv_net, save
+
+EIGHT = ("qnn-npu", "qnn-gpu", "openvino-cpu", "openvino-npu", "openvino-gpu", "cpu", "dml-gpu", "vitisai-npu")
+
+
+@pytest.fixture
+def source(tmp_path):
+    return OnnxSource(str(save(conv_net(), tmp_path)))
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store(tmp_path / "home/store") as opened:
+        yield opened
+
+
+def ran(result):
+    return [stage.stage for component in result.components for stage in component.stages if stage.produced]
+
+
+def test_a_second_build_runs_nothing(source, store):
+    recipe = resolve_recipe(source, parse_target("qnn-npu"))
+    first = build(source, recipe, store=store)
+    assert ran(first) == ["import", "optimize", "quantize", "validate"]
+    assert first.passed
+    assert ran(build(source, recipe, store=store)) == []
+
+
+def test_a_changed_quantize_field_runs_quantize_and_what_follows(source, store):
+    npu = parse_target("qnn-npu")
+    build(source, resolve_recipe(source, npu), store=store)
+    changed = resolve_recipe(source, npu, file={"quantize": {"samples": 7}})
+    assert [step.state for step in plan(source, changed, store=store)] == ["cached", "cached", "run", "later"]
+    assert ran(build(source, changed, store=store)) == ["quantize", "validate"]
+
+
+def test_eight_targets_share_the_import_and_optimize_once_per_set_of_flags(source, store):
+    stages = [
+        stage for name in EIGHT for stage in ran(build(source, resolve_recipe(source, parse_target(name)), store=store))
+    ]
+    assert stages.count("import") == 1
+    assert stages.count("optimize") == 1
+    assert stages.count("quantize") == 1
+
+
+def test_no_optimize_leaves_the_graph_as_it_was(source, store):
+    result = build(source, resolve_recipe(source, parse_target("cpu"), file={"optimize": False}), store=store)
+    assert ran(result) == ["import", "validate"]
+    assert [file.digest for file in result.components[0].final.files] == [
+        file.digest for file in result.components[0].stages[0].artifact.files
+    ]
+
+
+def test_two_machines_make_the_same_bytes(source, tmp_path):
+    digests = []
+    for name in ("one", "two"):
+        with Store(tmp_path / name / "store") as store:
+            result = build(source, resolve_recipe(source, parse_target("qnn-npu:soc=x-elite")), store=store)
+            digests.append(
+                [(stage.stage, [file.digest for file in stage.artifact.files]) for stage in result.components[0].stages]
+            )
+    assert [d for d in digests[0] if d[0] != "validate"] == [d for d in digests[1] if d[0] != "validate"]
+
+
+def test_the_folder_is_a_view_without_stale_files_or_paths_of_this_machine(source, store, tmp_path):
+    out = tmp_path / "out"
+    compiled = build(source, resolve_recipe(source, parse_target("qnn-npu:soc=x-elite")), store=store)
+    deliver(compiled, out, store=store)
+    assert (out / "model_qnn.bin").exists()
+    plain = build(source, resolve_recipe(source, parse_target("cpu")), store=store)
+    deliver(plain, out, store=store)
+    assert not (out / "model_qnn.bin").exists()
+    text = (out / "wright.json").read_text()
+    assert str(tmp_path) not in text
+    found = json.loads(text)
+    assert (found["target"], found["precision"], found["passed"]) == ("cpu", "fp32", True)
+    onnx.checker.check_model(str(out / "model.onnx"))
+
+
+def _outlier_model(folder):
+    """One weight a million times the others: 8 bits per tensor keep nothing else."""
+    rng = np.random.default_rng(0)
+    weight = rng.standard_normal((16, 16)).astype(np.float32) * 1e-3
+    weight[0, 0] = 1e3
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("Slice", ["h", "s", "e", "a"], ["y"])],
+        "outlier",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 16])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 15])],
+        [
+            numpy_helper.from_array(weight, "w"),
+            numpy_helper.from_array(np.array([1]), "s"),
+            numpy_helper.from_array(np.array([16]), "e"),
+            numpy_helper.from_array(np.array([1]), "a"),
+        ],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return OnnxSource(str(save(model, folder)))
+
+
+def test_a_result_too_far_from_its_export_is_kept_and_marked(tmp_path, store):
+    source = _outlier_model(tmp_path)
+    layer = {"quantize": {"per_channel": False}}
+    result = build(source, resolve_recipe(source, parse_target("cpu"), Wishes(precision="w8a8"), layer), store=store)
+    assert not result.passed
+    deliver(result, tmp_path / "out", store=store)
+    assert json.loads((tmp_path / "out/wright.json").read_text())["passed"] is False
+    failed = [check.name for check in result.components[0].validation.checks if not check.passed]
+    assert failed == ["close to the export"] or failed == ["finite outputs"]
+
+
+def test_nan_in_the_weights_fails_the_gate(tmp_path, store):
+    model = conv_net()
+    weight = numpy_helper.to_array(model.graph.initializer[0]).copy()
+    weight.flat[0] = np.nan
+    model.graph.initializer[0].CopyFrom(numpy_helper.from_array(weight, model.graph.initializer[0].name))
+    source = OnnxSource(str(save(model, tmp_path)))
+    result = build(source, resolve_recipe(source, parse_target("cpu")), store=store)
+    assert not result.passed
+    with pytest.raises(WrightError, match=r"NaN|nan|finite"):
+        build(source, resolve_recipe(source, parse_target("qnn-npu")), store=store)
+
+
+def test_a_compiled_model_is_refused(source, store, tmp_path):
+    result = build(source, resolve_recipe(source, parse_target("qnn-npu:soc=x-elite")), store=store)
+    deliver(result, tmp_path / "out", store=store)
+    again = OnnxSource(str(tmp_path / "out/model.onnx"))
+    with pytest.raises(InputError, match="already compiled"):
+        build(again, resolve_recipe(again, parse_target("cpu")), store=store)
+
+
+def test_a_pass_whose_operators_the_target_does_not_claim_is_refused_unless_forced(source, store):
+    recipe = resolve_recipe(
+        source, parse_target("qnn-npu"), Wishes(precision="fp32", passes=("conv_activation_fusion",))
+    )
+    with pytest.raises(InputError, match="conv_activation_fusion does not suit"):
+        build(source, recipe, store=store)
+    assert build(source, recipe, store=store, force=True).passed
+
+
+@pytest.mark.parametrize("stage", ["optimize", "quantize", "validate", "compile"])
+def test_a_build_killed_in_any_stage_is_finished_by_the_same_command(source, tmp_path, stage):
+    """SIGKILL while the stage is under way; what was done before is not done again."""
+    script = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from modelwright.build import build, resolve_recipe\n"
+        "from modelwright.sources import OnnxSource\n"
+        "from modelwright.store import Store\n"
+        "from modelwright.targets import parse_target\n"
+        "def watch(event):\n"
+        "    if event.stage == sys.argv[2] and event.message != 'looking in the store':\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "source = OnnxSource(sys.argv[1])\n"
+        "recipe = resolve_recipe(source, parse_target('qnn-npu:soc=x-elite'))\n"
+        "with Store(Path(sys.argv[3])) as store:\n"
+        "    result = build(source, recipe, store=store, watch=watch)\n"
+    )
+    home = tmp_path / "home"
+    words = [sys.executable, "-c", script, source.path, stage, str(home / "store")]
+    done = subprocess.run(words, env={**os.environ, "MODELWRIGHT_HOME": str(home)}, timeout=120, check=False)
+    assert done.returncode == -signal.SIGKILL
+    time.sleep(0.2)
+    with Store(home / "store") as store:
+        assert store.verify().clean
+        result = build(source, resolve_recipe(source, parse_target("qnn-npu:soc=x-elite")), store=store)
+        order = ["import", "optimize", "quantize", "validate", "compile"]
+        assert ran(result) == order[order.index(stage) :]
+        assert result.passed
