@@ -8,16 +8,21 @@ PY := .venv/bin/python
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
-install: .venv/.installed ## make .venv and install modelwright with what the tests need
+install: .venv/.installed ## make .venv and install modelwright with what most tests need
 
 .venv/.installed: pyproject.toml Makefile
 	$(PYTHON) -m venv .venv
 	$(PY) -m pip install --quiet --disable-pip-version-check -e '.[dev,qnn,openvino]'
 	touch .venv/.installed
 
-test: install ## all tests
+# torch is pinned: on Linux a range would pull gigabytes of CUDA packages.
+.venv/.installed-hf: .venv/.installed
+	$(PY) -m pip install --quiet --disable-pip-version-check 'torch==2.13.0' -e '.[dev,qnn,openvino,hf]'
+	touch .venv/.installed-hf
+
+test: .venv/.installed-hf ## all tests
 	$(PY) -m pytest tests/unit -n 2
-	$(PY) -m pytest tests/ep tests/e2e
+	$(PY) -m pytest tests/ep tests/e2e -n 2
 
 test-fast: install ## unit tests only, under a minute
 	$(PY) -m pytest tests/unit -n 2

@@ -144,13 +144,20 @@ def _result(call: StageCall, artifact: Artifact, *, produced: bool) -> StageResu
 
 @contextlib.contextmanager
 def model_paths(store: Store, inputs: Mapping[str, ModelInput]) -> Iterator[Paths]:
-    """The inputs as files in read-only folders of hard links, gone afterwards."""
-    store.root.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="inputs-", dir=store.root.parent) as folder:
-        yield {
-            name: model.model(store.materialize(model.artifact, Path(folder, name), link=True))
-            for name, model in inputs.items()
-        }
+    """The inputs as files to read: a model in one file where the store keeps it, others as a copy of their folder.
+
+    Not hard links: onnx refuses external data that has more than one name.
+    """
+    with contextlib.ExitStack() as stack:
+        paths = {}
+        for name, model in inputs.items():
+            if len(model.files) == 1:
+                stack.enter_context(store.lease(model.artifact))
+                paths[name] = str(model.artifact.path_of(model.files[0].name))
+            else:
+                scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="inputs-", dir=store.root.parent))
+                paths[name] = model.model(store.materialize(model.artifact, Path(scratch, "model")))
+        yield paths
 
 
 def installed(distribution: str) -> str | None:
