@@ -71,8 +71,8 @@ def source(graph: Graph, asked: Question) -> str | ModelBytes:
     """What to open: the file itself, or a copy in memory whose nodes carry the keys."""
     if not asked.renamed:
         return str(graph.path)
-    copy = onnx.ModelProto()
-    copy.CopyFrom(graph.model)
+    # Read again: a Graph leaves the bytes of large weights on disk.
+    copy = onnx.load(graph.path, load_external_data=False)
     keys = iter(asked.items)
     for nodes, _ in _scopes(copy):
         for node in nodes:

@@ -28,7 +28,7 @@ class ValidateParams:
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
-    samples: int = 8
+    samples: int = 4
     seed: int = 1
     min_cosine: float | None = None
     min_top1: float | None = None
