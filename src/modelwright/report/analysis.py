@@ -54,7 +54,9 @@ def _headline(analysis: Analysis) -> str:
         return f"[red]the EP failed on this model[/]: {rich.markup.escape(placed.reason or '')}; {placed.fix}"
     simulated = " (asked on the simulator)" if placed.facts and placed.facts.simulated else ""
     if analysis.supported:
-        return f"[green]takes all {placed.nodes} nodes[/]{simulated}"
+        border = len(placed.left)
+        rest = f", {border} at the border stay on the CPU by its design" if border else ""
+        return f"[green]takes every node it should[/]: {placed.nodes - border} of {placed.nodes}{rest}{simulated}"
     return f"[red]leaves {len(placed.unsupported)} of {placed.nodes} nodes to another EP[/]{simulated}"
 
 

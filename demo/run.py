@@ -1,0 +1,53 @@
+"""What `make demo` shows: the commands a user would type, and what they answer."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.rule import Rule
+
+ROOT = Path(__file__).parent.parent
+MODEL = "demo/fashion_cnn.onnx"
+BUILD = ("build", "-m", MODEL, "--target", "cpu", "--target", "qnn-npu", "--calibration", "demo/calibration.py:images")
+console = Console(highlight=False)
+
+
+def main() -> int:
+    console.print("A small image classifier, trained on Fashion-MNIST, on its way to a CPU and to a Qualcomm NPU.\n")
+    step("What is in the model?")
+    wright("inspect", MODEL)
+    step("What can this machine target?")
+    wright("sys")
+    step("Build for both, with real images for calibration")
+    wright(*BUILD, "-o", "demo-out")
+    step("Where would it run on the NPU? Its own partitioner answers")
+    wright("analyze", "demo-out/qnn-npu", "--target", "qnn-npu")
+    step("Nothing twice: the same build again")
+    seconds = wright(*BUILD, "-o", "demo-out")
+    console.print(f"[bold]The second build took {seconds:.1f} s: everything came from the store.[/]")
+    return 0
+
+
+def step(title: str) -> None:
+    console.print(Rule(title, align="left"))
+
+
+def wright(*words: str) -> float:
+    """Show a command as a user types it, and its answer; how long it took in seconds."""
+    console.print(f"[bold]$ {shlex.join(['wright', *words])}[/]", soft_wrap=True)
+    script = Path(sys.executable).with_name("wright")
+    home = os.environ.get("MODELWRIGHT_HOME", str(ROOT / ".demo-home"))
+    environment = {**os.environ, "COLUMNS": str(console.width), "MODELWRIGHT_HOME": home}
+    started = time.perf_counter()
+    subprocess.run([script, *words], cwd=ROOT, env=environment, check=True)
+    return time.perf_counter() - started
+
+
+if __name__ == "__main__":
+    sys.exit(main())
