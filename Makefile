@@ -42,6 +42,8 @@ bench: install ## the benchmarks; results go to bench/results/
 
 proof: install ## the long proofs (minutes to hours); results go to bench/results/
 	$(PY) bench/judge_proof.py
+	$(PY) -m bench.aa_real
+	$(PY) -m bench.two_runtimes
 
 docs: install ## write docs/commands.md from the code again
 	$(PY) docs/generate_commands.py

@@ -11,7 +11,7 @@ import platform
 import sys
 from pathlib import Path
 
-NAMES = ("startup", "inspect_model", "store_hit", "quantize_memory", "analyze_speed")
+NAMES = ("startup", "inspect_model", "store_hit", "quantize_memory", "analyze_speed", "perf_overhead", "build_cost")
 RESULTS = Path(__file__).with_name("results")
 LIBRARIES = ("numpy", "onnx", "onnxruntime", "onnxruntime-qnn", "torch", "transformers")
 

@@ -1,0 +1,118 @@
+"""`wright compare`."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from modelwright._lazy import lazy
+from modelwright.cli._measuring import INTERRUPTED, complain, input_options
+from modelwright.cli._options import Output, output_options
+
+if TYPE_CHECKING:
+    from modelwright import measure
+    from modelwright.report import compare as report
+else:
+    measure = lazy("modelwright.measure")
+    report = lazy("modelwright.report.compare")
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def judge_options(function: F) -> F:
+    """Adds what decides how arms are judged, and hands the command `CompareOptions`."""
+
+    @click.option("--target", default="cpu", show_default=True, help="For arms that name none.")
+    @click.option("--threads", type=int, help="For arms that name none (default: the CPUs this process may use).")
+    @click.option("--budget", "budget_s", default=120.0, show_default=True, help="Seconds to spend at most.")
+    @click.option("--min-effect", default=0.02, show_default=True, help="Smallest difference of interest (0.02 = 2 %).")
+    @click.option("--alpha", default=0.05, show_default=True, help="Probability of any false claim, at most.")
+    @click.option("--measure-duplicates", is_flag=True, help="Time identical arms too: an A/A test of the machine.")
+    @click.option("--no-wait", is_flag=True, help="Fail when another measurement runs, instead of waiting.")
+    @functools.wraps(function)
+    def wrapper(*args: Any, no_wait: bool, **kwargs: Any) -> Any:
+        names = ("target", "threads", "budget_s", "min_effect", "alpha", "measure_duplicates")
+        options = measure.CompareOptions(wait=not no_wait, **{name: kwargs.pop(name) for name in names})
+        return function(*args, options=options, **kwargs)
+
+    return wrapper  # type: ignore[return-value]
+
+
+@click.command("compare")
+@click.argument("arms", nargs=-1, required=True, metavar="BASE ARM...")
+@judge_options
+@input_options
+@click.option("--fail-if-slower", is_flag=True, help="Exit 1 when an arm is proven slower than the base.")
+@click.option("--output", type=click.Path(path_type=Path), help="Write everything, every sample too, to this file.")
+@output_options
+def command(
+    arms: tuple[str, ...],
+    options: measure.CompareOptions,
+    inputs: measure.InputChoice,
+    fail_if_slower: bool,
+    output: Path | None,
+    out: Output,
+) -> None:
+    """Which arm is faster than the first, with proof, or an honest "not decided".
+
+    \b
+    An arm is a model, with a name and settings of its own where needed:
+      NAME=MODEL@target=T,threads=N,runtime=R,level=L,opt.KEY=V,config.KEY=V
+
+    Units of fresh sessions are measured in random order until every arm is decided or the budget is spent. Looking at
+    the result while it grows costs nothing: all claims together are wrong with probability --alpha at most.
+    """
+    measure.check_output(output)
+    asked = replace(options, inputs=inputs, seed=inputs.seed)
+    try:
+        with _Progress(out) as progress:
+            result = measure.compare(arms, asked, note=progress.note)
+    except measure.ComparisonInterrupted as stop:
+        _finish(stop.partial, output, out)
+        raise click.exceptions.Exit(INTERRUPTED) from None
+    except measure.ComparisonFailed as error:
+        _finish(error.partial, output, out)
+        raise complain(error) from None
+    _finish(result, output, out)
+    if result.broken:
+        sys.stderr.write(f"error: {result.broken[0].name} could not be measured: {result.broken[0].failure}\n")
+        raise click.exceptions.Exit(4)
+    if fail_if_slower and result.regressed:
+        raise click.exceptions.Exit(1)
+
+
+def _finish(result: measure.CompareResult, output: Path | None, out: Output) -> None:
+    if output is not None:
+        measure.save_result(output, "compare", result)
+    out.answer("compare", result, lambda _, console: report.render_compare(result, console))
+
+
+class _Progress:
+    """One line that changes on a terminal; elsewhere every line that is not about a single unit."""
+
+    def __init__(self, out: Output) -> None:
+        self._out = out
+        live = sys.stderr.isatty() and not out.quiet
+        self._status = out.console(sys.stderr).status("") if live else None
+
+    def __enter__(self) -> _Progress:
+        if self._status is not None:
+            self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def note(self, text: str) -> None:
+        if text.startswith("unit "):
+            if self._status is not None:
+                self._status.update(text)
+        else:
+            self._out.note(text)

@@ -1,0 +1,80 @@
+"""`wright perf`."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from modelwright._lazy import lazy
+from modelwright.cli._measuring import (
+    INTERRUPTED,
+    Extras,
+    LiveMonitor,
+    complain,
+    input_options,
+    look_options,
+    loop_options,
+)
+from modelwright.cli._options import Output, output_options
+
+if TYPE_CHECKING:
+    from modelwright import measure
+    from modelwright.report import perf as report
+    from modelwright.report import trace_html as pages
+else:
+    measure = lazy("modelwright.measure")
+    report = lazy("modelwright.report.perf")
+    pages = lazy("modelwright.report.trace_html")
+
+
+@click.command("perf")
+@click.argument("model")
+@click.option("--target", default="cpu", show_default=True, help="EP and device, for example qnn-npu.")
+@loop_options
+@look_options
+@input_options
+@click.option("--output", type=click.Path(path_type=Path), help="Write everything, every sample too, to this file.")
+@output_options
+def command(
+    model: str,
+    target: str,
+    options: measure.PerfOptions,
+    extras: Extras,
+    inputs: measure.InputChoice,
+    output: Path | None,
+    out: Output,
+) -> None:
+    """How fast MODEL (.onnx or build folder) runs on a target: latency, throughput, load time, memory.
+
+    Each session runs in a fresh process, is warmed up until it is steady, and timed run by run. What was asked for and
+    what was bound, where the nodes run and the state of the machine are part of the answer. A simulated device has no
+    latency. Hugging Face models are built first (`wright build`).
+    """
+    for file in (output, extras.trace_html, options.trace_chrome):
+        measure.check_output(file)
+    asked = replace(options, inputs=inputs)
+    try:
+        with LiveMonitor(out) if extras.monitor else nullcontext() as watch:
+            result = measure.perf(model, target, asked, note=watch.note if watch else out.note, watch=watch)
+    except measure.MeasurementInterrupted as stop:
+        _finish(stop.partial, output, out)
+        raise click.exceptions.Exit(INTERRUPTED) from None
+    except measure.MeasurementFailed as error:
+        _finish(error.partial, output, out)
+        raise complain(error) from None
+    _finish(result, output, out)
+    if result.op_trace is not None:
+        if extras.trace_html is not None and result.op_trace.has_data:
+            extras.trace_html.write_text(pages.trace_html(result.op_trace), encoding="utf-8")
+        if not result.op_trace.has_data:
+            raise click.exceptions.Exit(4)
+
+
+def _finish(result: measure.PerfResult, output: Path | None, out: Output) -> None:
+    if output is not None:
+        measure.save_result(output, "perf", result)
+    out.answer("perf", result, lambda _, console: report.render_perf(result, console))

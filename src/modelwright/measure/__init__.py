@@ -1,0 +1,108 @@
+"""Measurements: one timing loop, what watches it, and comparisons that end in a verdict."""
+
+from modelwright.measure._arm_spec import ArmSpec, parse_arms
+from modelwright.measure._compare import compare
+from modelwright.measure._compare_types import (
+    COMPARE_PROTOCOL,
+    ArmResult,
+    CompareOptions,
+    CompareResult,
+    ComparisonFailed,
+    ComparisonInterrupted,
+    OutputCheck,
+)
+from modelwright.measure._environment import Environment, EnvironmentProbe, Reading
+from modelwright.measure._leg import Leg, LegPlan, measure_leg
+from modelwright.measure._lock import measurement_lock
+from modelwright.measure._monitor_contract import (
+    Monitor,
+    Monitored,
+    Runs,
+    Window,
+    require_effective,
+    run_monitored,
+)
+from modelwright.measure._perf import perf
+from modelwright.measure._perf_types import (
+    PROTOCOL,
+    Bound,
+    ColdLoad,
+    FailureFact,
+    MeasurementFailed,
+    MeasurementInterrupted,
+    PerfOptions,
+    PerfResult,
+    Requested,
+    SessionRecord,
+    Throughput,
+    Watch,
+)
+from modelwright.measure._save import check_output, save_result
+from modelwright.measure._sink import SampleSink, read_samples, recent_samples
+from modelwright.measure._stats import Latency, latency
+from modelwright.measure._subject import InputChoice, InputFact, Subject, find_model, make_subject
+from modelwright.measure._telemetry import Telemetry
+from modelwright.measure._telemetry_types import TelemetryResult, TelemetrySeries
+from modelwright.measure._trace import TraceOptions, trace
+from modelwright.measure._trace_types import OpTrace, TraceStatus
+from modelwright.measure._unit import UnitPlan, UnitRecord
+
+__all__ = [
+    "COMPARE_PROTOCOL",
+    "PROTOCOL",
+    "ArmResult",
+    "ArmSpec",
+    "Bound",
+    "ColdLoad",
+    "CompareOptions",
+    "CompareResult",
+    "ComparisonFailed",
+    "ComparisonInterrupted",
+    "Environment",
+    "EnvironmentProbe",
+    "FailureFact",
+    "InputChoice",
+    "InputFact",
+    "Latency",
+    "Leg",
+    "LegPlan",
+    "MeasurementFailed",
+    "MeasurementInterrupted",
+    "Monitor",
+    "Monitored",
+    "OpTrace",
+    "OutputCheck",
+    "PerfOptions",
+    "PerfResult",
+    "Reading",
+    "Requested",
+    "Runs",
+    "SampleSink",
+    "SessionRecord",
+    "Subject",
+    "Telemetry",
+    "TelemetryResult",
+    "TelemetrySeries",
+    "Throughput",
+    "TraceOptions",
+    "TraceStatus",
+    "UnitPlan",
+    "UnitRecord",
+    "Watch",
+    "Window",
+    "check_output",
+    "compare",
+    "find_model",
+    "latency",
+    "make_subject",
+    "measure_leg",
+    "measurement_lock",
+    "parse_arms",
+    "perf",
+    "read_samples",
+    "recent_samples",
+    "require_effective",
+    "run_monitored",
+    "save_result",
+    "trace",
+]

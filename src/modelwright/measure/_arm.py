@@ -1,0 +1,90 @@
+"""An arm of a comparison, ready to be opened: model, target, session options, interpreter, inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from modelwright._json import digest
+from modelwright.graph import ModelSummary, fingerprint, load, summary
+from modelwright.measure._arm_spec import ArmSpec
+from modelwright.measure._subject import InputChoice, Subject, find_model, make_subject
+from modelwright.sources import check_inputs
+from modelwright.targets import SessionSpec, Target, parse_target
+from modelwright.worker import Runtime, find_runtime
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Arm:
+    """`identity` is equal for two arms that would be the same thing measured twice."""
+
+    name: str
+    path: Path
+    fingerprint: str
+    target: Target
+    spec: SessionSpec
+    runtime: Runtime | None
+    feeds: Mapping[str, NDArray[Any]]
+    precision: str | None
+
+    @property
+    def identity(self) -> str:
+        spec, runtime = self.spec, self.runtime
+        return digest(
+            [
+                self.fingerprint,
+                str(self.target),
+                spec.threads,
+                spec.graph_optimization,
+                dict(spec.provider_options or {}),
+                dict(spec.config or {}),
+                [str(runtime.python), runtime.versions] if runtime else None,
+            ]
+        )
+
+
+def make_arms(specs: Sequence[ArmSpec], inputs: InputChoice, target: str, threads: int | None) -> tuple[Arm, ...]:
+    """Resolve every arm; all get the base's inputs, with floats in the type each arm declares."""
+    base = make_subject(specs[0].model, inputs)
+    subjects = [base, *(_subject_like(base, spec.model) for spec in specs[1:])]
+    return tuple(_arm(spec, subject, target, threads) for spec, subject in zip(specs, subjects, strict=True))
+
+
+def _arm(spec: ArmSpec, subject: Subject, target: str, threads: int | None) -> Arm:
+    return Arm(
+        name=spec.name,
+        path=subject.path,
+        fingerprint=fingerprint(subject.graph),
+        target=parse_target(spec.target or target),
+        spec=SessionSpec(
+            threads=spec.threads or threads,
+            config=spec.config,
+            provider_options=spec.options,
+            graph_optimization=spec.level or "all",
+        ),
+        runtime=find_runtime(spec.runtime) if spec.runtime else None,
+        feeds=subject.feeds,
+        precision=subject.model.precision.label,
+    )
+
+
+def _subject_like(base: Subject, text: str) -> Subject:
+    path = find_model(text)
+    if path == base.path:
+        return base
+    graph = load(path)
+    model = summary(graph)
+    feeds = {name: _as_declared(array, name, model) for name, array in base.feeds.items()}
+    check_inputs(feeds, model.inputs, origin=f"what {base.path.name} is fed")
+    return Subject(path, graph, model, feeds)
+
+
+def _as_declared(array: NDArray[Any], name: str, model: ModelSummary) -> NDArray[Any]:
+    declared = next((value.dtype for value in model.inputs if value.name == name), None)
+    is_float = array.dtype.kind == "f" and declared in ("float16", "float32", "float64")
+    return array.astype(declared) if is_float else array

@@ -1,0 +1,224 @@
+"""How fast one model runs on one target, and in what circumstances that was found."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from modelwright.errors import WrightError
+from modelwright.graph import fingerprint
+from modelwright.measure._environment import Environment, EnvironmentProbe
+from modelwright.measure._leg import LegPlan
+from modelwright.measure._lock import measurement_lock
+from modelwright.measure._perf_types import (
+    PROTOCOL,
+    Bound,
+    ColdLoad,
+    FailureFact,
+    MeasurementFailed,
+    MeasurementInterrupted,
+    PerfOptions,
+    PerfResult,
+    Requested,
+    SessionRecord,
+    Status,
+    Throughput,
+    Watch,
+)
+from modelwright.measure._seat import Seat
+from modelwright.measure._seat_tasks import Opened
+from modelwright.measure._sink import read_samples
+from modelwright.measure._stats import Latency, latency
+from modelwright.measure._subject import Subject, make_subject
+from modelwright.measure._trace import TraceOptions, trace_subject
+from modelwright.measure._trace_types import OpTrace
+from modelwright.measure._warnings import warnings_about
+from modelwright.targets import SessionFacts, SessionSpec, Target, parse_target
+from modelwright.worker import Failure, Result, Runtime, find_runtime
+
+Note = Callable[[str], None]
+
+
+def perf(
+    model: str | Path,
+    target: str | Target = "cpu",
+    options: PerfOptions | None = None,
+    *,
+    note: Note = lambda text: None,
+    watch: Watch | None = None,
+) -> PerfResult:
+    """Measure `model`, with `watch` looking on.
+
+    Raises MeasurementFailed or MeasurementInterrupted, with what was measured, when it ends early.
+    """
+    options = options or PerfOptions()
+    plan = options.leg_plan()
+    chosen = parse_target(target) if isinstance(target, str) else target
+    runtime = find_runtime(options.runtime) if options.runtime else None
+    subject = make_subject(model, options.inputs)
+    run = _Run(subject, chosen, options, plan, runtime, watch)
+    with measurement_lock("wright perf", wait=options.wait, note=note):
+        result = run.measured(note)
+        return replace(result, op_trace=run.traced(note)) if options.op_trace else result
+
+
+@dataclass
+class _Run:
+    subject: Subject
+    target: Target
+    options: PerfOptions
+    plan: LegPlan
+    runtime: Runtime | None
+    watch: Watch | None
+    records: list[SessionRecord] = field(default_factory=list)
+    cpu_s: float | None = 0.0
+
+    def measured(self, note: Note) -> PerfResult:
+        probe = EnvironmentProbe()
+        try:
+            for number in range(1, self.options.sessions + 1):
+                note(f"session {number} of {self.options.sessions}")
+                failure = self._session()
+                if failure is not None:
+                    raise self._failed(failure, probe)
+        except KeyboardInterrupt:
+            if not any(record.samples_ns for record in self.records):
+                raise
+            stop = MeasurementInterrupted()
+            stop.partial = self._result("interrupted", probe.finish(self.cpu_s))
+            raise stop from None
+        return self._result("complete", probe.finish(self.cpu_s))
+
+    def traced(self, note: Note) -> OpTrace:
+        """A trace of the same session options and inputs; what it costs is in no latency."""
+        assert self.options.op_trace is not None
+        note("tracing")
+        options = self.options
+        chosen = TraceOptions(self._spec(), self.runtime, options.timeout_s, options.trace_chrome)
+        return trace_subject(self.subject, self.target, self.options.op_trace, options=chosen)
+
+    def _spec(self) -> SessionSpec:
+        return SessionSpec(threads=self.options.threads, provider_options=self.options.provider_options)
+
+    def _session(self) -> Failure | None:
+        """One fresh process. What it measured is recorded however it ends."""
+        limit = self.options.timeout_s + (self.plan.duration_s or 0.0)
+        with tempfile.TemporaryDirectory(prefix="modelwright-perf-") as folder, Seat(self.runtime) as seat:
+            file = Path(folder) / "samples"
+            opened = seat.open(self.subject.path, self.target, self._spec(), self.subject.feeds)
+            result: Result[bool | None] | None = None
+            if self.watch is not None:
+                self.watch.start(opened.pid, file)
+            try:
+                result = seat.measure(self.plan, file, limit)
+            finally:
+                seen = self.watch.stop() if self.watch is not None else None
+                self._add_cpu(seat.cpu_s)
+                record = _record(opened, file, result, seat.peak_rss_bytes)
+                self.records.append(replace(record, telemetry=seen))
+        return result.failure
+
+    def _add_cpu(self, cpu_s: float | None) -> None:
+        self.cpu_s = None if self.cpu_s is None or cpu_s is None else self.cpu_s + cpu_s
+
+    def _failed(self, failure: Failure, probe: EnvironmentProbe) -> WrightError:
+        own = failure.error
+        problem = own.problem if own else f"{self.target} failed while {self.subject.path.name} was measured"
+        cause = own.cause if own else failure.message
+        fix = own.fix if own else "compare with --target cpu; the worker's log has the last words of the process"
+        error = MeasurementFailed(problem, cause=cause, fix=fix)
+        fact = FailureFact(failure.kind, failure.message, problem, fix)
+        if own is not None and not any(record.warmup_ns or record.samples_ns for record in self.records):
+            return own
+        error.partial = self._result("failed", probe.finish(self.cpu_s), fact)
+        return error
+
+    def _result(self, status: Status, environment: Environment, failure: FailureFact | None = None) -> PerfResult:
+        samples = [sample for record in self.records for sample in record.samples_ns]
+        facts = next((record.facts for record in self.records if record.facts), None)
+        found = latency(samples) if samples and facts and facts.timing_valid else None
+        peaks = [record.peak_rss_bytes for record in self.records if record.peak_rss_bytes is not None]
+        draft = PerfResult(
+            status=status,
+            protocol=PROTOCOL,
+            plan=self.plan,
+            model=str(self.subject.path),
+            fingerprint=fingerprint(self.subject.graph),
+            requested=self._requested(),
+            bound=self._bound(facts) if facts else None,
+            timing_valid=facts.timing_valid if facts else None,
+            latency=found,
+            latency_reason=_no_latency(samples, facts) if found is None else None,
+            throughput=self._throughput(found) if found else None,
+            load=self.records[0].load if self.records else None,
+            peak_rss_bytes=max(peaks) if peaks else None,
+            inputs=self.subject.inputs,
+            inputs_from=self._inputs_from(),
+            sessions=tuple(self.records),
+            environment=environment,
+            warnings=(),
+            failure=failure,
+        )
+        return warnings_about(draft)
+
+    def _requested(self) -> Requested:
+        options, target = self.options, self.target
+        return Requested(
+            str(target),
+            target.provider.name,
+            target.device,
+            options.threads,
+            options.runtime,
+            dict(options.provider_options),
+        )
+
+    def _bound(self, facts: SessionFacts) -> Bound:
+        nodes = dict(facts.nodes_per_ep)
+        precision = self.subject.model.precision
+        return Bound(
+            ep=facts.providers[0],
+            hardware=facts.hardware,
+            hardware_vendor=facts.hardware_vendor,
+            ep_version=facts.ep_version,
+            onnxruntime=facts.onnxruntime,
+            threads=facts.threads,
+            simulated=facts.simulated,
+            nodes_per_ep=nodes,
+            placed_share=nodes.get(facts.requested_ep, 0) / sum(nodes.values()) if nodes else None,
+            precision=precision.label,
+            precision_reason=precision.reason if precision.label is None else None,
+            options=dict(facts.options),
+        )
+
+    def _throughput(self, found: Latency) -> Throughput:
+        runs = 1000 / found.mean_ms
+        batch = self.subject.batch
+        reason = "the inputs do not agree on a batch" if batch is None else None
+        return Throughput(runs, None if batch is None else runs * batch, batch, reason)
+
+    def _inputs_from(self) -> str:
+        inputs = self.options.inputs
+        return str(inputs.data) if inputs.data is not None else f"made up, seed {inputs.seed}"
+
+
+def _record(opened: Opened, file: Path, result: Result[bool | None] | None, peak: int | None) -> SessionRecord:
+    warmup, samples = read_samples(file)
+    first = next(iter([*warmup[:1].tolist(), *samples[:1].tolist()]), None)
+    load = ColdLoad(opened.import_s, opened.open_s, opened.facts.create_s, None if first is None else first / 1e6)
+    return SessionRecord(
+        facts=opened.facts,
+        load=load,
+        warmup_ns=tuple(warmup.tolist()),
+        samples_ns=tuple(samples.tolist()),
+        steady=result.value if result is not None and result.ok else None,
+        p50_ms=latency(samples.tolist()).p50_ms if len(samples) and opened.facts.timing_valid else None,
+        peak_rss_bytes=peak,
+    )
+
+
+def _no_latency(samples: list[int], facts: SessionFacts | None) -> str:
+    if facts is not None and not facts.timing_valid:
+        return f"{facts.target} is simulated on this machine: its timings say nothing about the device"
+    return "no run was measured" if not samples else "the session is not known"

@@ -1,0 +1,60 @@
+"""Who is measured when. Plain data in, plain data out; every choice comes from one seeded coin."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+SENTINEL = None
+_SENTINEL_EVERY = 4
+_MOST_BLOCKS = 8
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One unit to measure: this arm (None: the base against itself), and whether the base has the first slot."""
+
+    arm: str | None
+    base_first: bool
+
+
+class Schedule:
+    """Rounds of all alive arms in random order; every fourth unit is a sentinel."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+        self._waiting: list[str] = []
+        self._count = 0
+
+    def next(self, alive: Sequence[str]) -> Turn:
+        """The next unit, given who still needs units."""
+        self._count += 1
+        if self._count % _SENTINEL_EVERY == 0:
+            return Turn(SENTINEL, self._coin())
+        self._waiting = [name for name in self._waiting if name in alive]
+        if not self._waiting:
+            self._waiting = self._random.sample(list(alive), len(alive))
+        return Turn(self._waiting.pop(), self._coin())
+
+    def _coin(self) -> bool:
+        return self._random.random() < 0.5
+
+
+def segments(blocks: int) -> Iterator[tuple[int, int]]:
+    """Mirrored bursts X Y Y X, so often: (slot, bursts), with neighbours of one slot joined.
+
+    A linear drift cancels, because both slots have the same mean position in time.
+    """
+    yield 0, 1
+    for block in range(blocks):
+        yield 1, 2
+        yield 0, 1 if block == blocks - 1 else 2
+
+
+def blocks_per_unit(open_s: float, block_s: float) -> int:
+    """More blocks where opening sessions is what costs (Kalibera and Jones, with equal noise at both levels)."""
+    if block_s <= 0:
+        return 1
+    return max(1, min(_MOST_BLOCKS, math.ceil(math.sqrt(open_s / block_s))))

@@ -1,0 +1,123 @@
+"""One session held in a child between calls, so that parent and child can take turns. Runs in a child.
+
+Imported by foreign interpreters too, so: standard library, numpy, onnxruntime and our own light rooms only.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from modelwright._lazy import lazy
+from modelwright.measure._leg import LegPlan, TimedLoop, measure_leg
+from modelwright.measure._sink import SampleSink
+from modelwright.targets import BoundSession, SessionFacts, SessionSpec, Target, open_session
+from modelwright.worker import task
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnxruntime as ort
+else:
+    np = lazy("numpy")
+    ort = lazy("onnxruntime")
+
+_NS = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A session is open. `import_s` loaded onnxruntime (0 when it was there), `open_s` registered the EP and made
+    the session; `facts.create_s` is the second part of that alone."""
+
+    pid: int
+    facts: SessionFacts
+    import_s: float
+    open_s: float
+
+
+@dataclass(frozen=True)
+class Bursts:
+    """So many bursts, each of at least so many runs and so much time, after a guard that is not timed."""
+
+    count: int
+    runs: int
+    burst_s: float
+    guard_s: float
+
+
+@dataclass
+class _Seat:
+    session: BoundSession | None = None
+    feeds: Mapping[str, Any] | None = None
+
+    def leave(self) -> None:
+        session, self.session, self.feeds = self.session, None, None
+        if session is not None:
+            session.close()
+
+    def taken(self) -> tuple[BoundSession, Mapping[str, Any]]:
+        if self.session is None or self.feeds is None:
+            raise RuntimeError("no session is open in this process")
+        return self.session, self.feeds
+
+
+_seat = _Seat()
+
+
+@task
+def open_seat(model: str, target: Target, spec: SessionSpec, feeds: Mapping[str, Any]) -> Opened:
+    """Open a session here in place of the one before."""
+    _seat.leave()
+    started = time.perf_counter()
+    ort.__version__  # noqa: B018 the import is what is timed
+    imported = time.perf_counter()
+    session = open_session(model, target, spec)
+    opened = time.perf_counter()
+    _seat.session = session
+    # The parent's arrays are views of a mapped file; the model gets memory of its own.
+    _seat.feeds = {name: np.array(array) for name, array in feeds.items()}
+    return Opened(os.getpid(), session.facts, imported - started, opened - imported)
+
+
+@task
+def measure_seat(plan: LegPlan, samples: str) -> bool | None:
+    """Measure into the file; whether the warm-up got steady."""
+    session, feeds = _seat.taken()
+    return measure_leg(session, feeds, plan, SampleSink(samples)).steady
+
+
+@task
+def outputs_of_seat() -> dict[str, np.ndarray]:
+    """What the model answers."""
+    session, feeds = _seat.taken()
+    return session.run(feeds)
+
+
+@task
+def warm_seat(cap_s: float) -> tuple[int, ...]:
+    """Warm up until steady; what each run took, in ns."""
+    session, feeds = _seat.taken()
+    sink = SampleSink()
+    TimedLoop(session, feeds, sink).until_steady(cap_s)
+    return tuple(sink.samples()[0].tolist())
+
+
+@task
+def burst_seat(bursts: Bursts) -> tuple[tuple[int, ...], ...]:
+    """The guard, then the bursts; what each of their runs took, in ns."""
+    session, feeds = _seat.taken()
+    guard = TimedLoop(session, feeds, SampleSink())
+    guard.at_least(1, round(bursts.guard_s * _NS))
+    loop = TimedLoop(session, feeds, SampleSink())
+    loop.exactly(1)
+    taken = [loop.at_least(bursts.runs, round(bursts.burst_s * _NS)) for _ in range(bursts.count)]
+    return tuple(tuple(burst.tolist()) for burst in taken)
+
+
+@task
+def leave_seat() -> None:
+    """Close the session; the process stays."""
+    _seat.leave()

@@ -1,0 +1,127 @@
+"""What is measured: a model file and the inputs it is fed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from modelwright.errors import InputError, UsageError
+from modelwright.graph import Graph, ModelSummary, ValueSpec, load, summary
+from modelwright.sources import generate, load_npz, specs_from_graph
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_MODEL = "model.onnx"
+_HUB_ID = re.compile(r"(?!.*\.onnx$)[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+_BATCH_NAME = re.compile(r"batch|^[nb]$", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class InputChoice:
+    """Where the inputs come from: an .npz file, or made up from a seed with these sizes."""
+
+    data: Path | None = None
+    seed: int = 0
+    batch: int | None = None
+    dims: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class InputFact:
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A model on disk, what its graph says, and one set of inputs for it."""
+
+    path: Path
+    graph: Graph
+    model: ModelSummary
+    feeds: Mapping[str, NDArray[Any]]
+
+    @property
+    def inputs(self) -> tuple[InputFact, ...]:
+        return tuple(InputFact(name, array.dtype.name, array.shape) for name, array in self.feeds.items())
+
+    @property
+    def batch(self) -> int | None:
+        """The batch really used; None where the inputs do not agree on one."""
+        named = {size for value in self.model.inputs for size in self._batch_sizes(value)}
+        leading = {array.shape[0] for array in self.feeds.values() if array.ndim}
+        sizes = named or leading
+        return sizes.pop() if len(sizes) == 1 else None
+
+    def _batch_sizes(self, value: ValueSpec) -> list[int]:
+        shape = value.shape or ()
+        used = self.feeds[value.name].shape
+        return [
+            size for dim, size in zip(shape, used, strict=False) if isinstance(dim, str) and _BATCH_NAME.search(dim)
+        ]
+
+
+def find_model(text: str | Path) -> Path:
+    """The .onnx file that `text` names: the file itself, or the one in a build folder."""
+    path = Path(text).expanduser()
+    if path.is_file():
+        return path.absolute()
+    if (path / _MODEL).is_file():
+        return (path / _MODEL).absolute()
+    if path.is_dir() and (parts := sorted(item.name for item in path.glob("*.onnx"))):
+        raise UsageError(
+            f"{path.name} holds several models",
+            cause=f"it has no {_MODEL}, but {', '.join(parts)}",
+            fix=f"point at one of them, for example {path / parts[0]}",
+        )
+    if not path.is_dir() and not _HUB_ID.fullmatch(str(text)):
+        raise InputError(f"{path} does not exist", cause="no such file or folder", fix="check the path")
+    raise UsageError(
+        f"{text} is not a model that can be measured yet",
+        cause="only .onnx files and build folders are measured",
+        fix=f"build it first: wright build {text} -o build, then give the folder build",
+    )
+
+
+def make_subject(text: str | Path, inputs: InputChoice) -> Subject:
+    """Read the model and make its inputs; everything that does not fit is an error before anything runs."""
+    path = find_model(text)
+    graph = load(path)
+    model = summary(graph)
+    if inputs.data is not None:
+        _refuse_sizes(inputs)
+        return Subject(path, graph, model, load_npz(inputs.data, model.inputs))
+    sizes = {**_batch_dims(model, inputs.batch), **inputs.dims}
+    return Subject(path, graph, model, generate(specs_from_graph(graph, sizes=sizes), inputs.seed))
+
+
+def _refuse_sizes(inputs: InputChoice) -> None:
+    if inputs.batch is not None or inputs.dims:
+        raise UsageError(
+            "--input-data and sizes exclude each other",
+            cause="the arrays in the file have their sizes already",
+            fix="leave out --batch and --dim, or the file",
+        )
+
+
+def _batch_dims(model: ModelSummary, batch: int | None) -> dict[str, int]:
+    """The symbolic dimensions that --batch sets: those in front."""
+    if batch is None:
+        return {}
+    names = {}
+    for value in model.inputs:
+        first = value.shape[0] if value.shape else 1
+        if not isinstance(first, int):
+            names[f"{value.name}:0" if first is None else first] = batch
+        elif value.shape and len(value.shape) > 1 and first != batch:
+            raise UsageError(
+                f"the model cannot take a batch of {batch}",
+                cause=f"input {value.name} has a fixed batch of {first}",
+                fix="leave out --batch, or export the model with a dynamic batch",
+            )
+    return names

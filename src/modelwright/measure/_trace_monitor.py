@@ -1,0 +1,76 @@
+"""The monitor behind a trace: onnxruntime's profile for every EP, and beside it what the EP itself records.
+
+Runs in a child, foreign interpreters included, so: standard library and our own light rooms only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from modelwright.measure._monitor_contract import Window
+from modelwright.measure._trace_profile import Profile, read_profile
+from modelwright.measure._trace_qnn import QnnTrace, read_qnn
+from modelwright.measure._trace_types import TraceProblem
+from modelwright.targets import BoundSession, SessionFacts, SessionSpec, Target
+
+_PROFILE, _QNN_CSV, _QNN_MAPPING = "profile", "qnn.csv", "qnn_op_trace.json"
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What the child brings home. A problem stands where its data should be."""
+
+    facts: SessionFacts
+    warmup: int
+    measured: int
+    profile: Profile | None
+    problem: TraceProblem | None
+    qnn: QnnTrace | None = None
+    qnn_problem: TraceProblem | None = None
+
+
+class TraceMonitor:
+    """Writes into `folder`, which belongs to this trace alone: QNN appends to a file that is already there."""
+
+    def __init__(self, target: Target, folder: Path) -> None:
+        self._qnn = target.ep == "qnn"
+        self._folder = folder
+        self._session: BoundSession | None = None
+
+    def session_spec(self, spec: SessionSpec) -> SessionSpec:
+        options = dict(spec.provider_options or {})
+        if self._qnn:
+            # QNN's own level "basic" records no operators; one it does not know it ignores without a word.
+            options |= {
+                "profiling_level": "detailed",
+                "profiling_file_path": str(self._folder / _QNN_CSV),
+                "enable_framework_op_trace": "1",
+                "framework_op_trace_dir": str(self._folder),
+            }
+        return replace(spec, profile_prefix=str(self._folder / _PROFILE), provider_options=options)
+
+    def collect(self, session: BoundSession) -> None:
+        """The profile is complete, and its name known, when the session is closed."""
+        self._session = session
+
+    def parse(self, window: Window) -> Recorded:
+        recorded = Recorded(window.facts, window.runs.warmup, window.runs.measured, None, None)
+        try:
+            recorded = replace(recorded, profile=read_profile(self._profile()))
+        except TraceProblem as problem:
+            return replace(recorded, problem=problem)
+        if not self._qnn:
+            return recorded
+        try:
+            return replace(recorded, qnn=read_qnn(self._folder / _QNN_CSV, self._folder / _QNN_MAPPING))
+        except TraceProblem as problem:
+            return replace(recorded, qnn_problem=problem)
+
+    def close(self) -> None:
+        """The folder is the parent's: it also has to go when this process does not live to say so."""
+        self._session = None
+
+    def _profile(self) -> Path:
+        assert self._session is not None, "collect comes before parse"
+        return Path(self._session.profile or self._folder / _PROFILE)

@@ -1,0 +1,123 @@
+"""Who ran inside whom: the calls of one run with their own time, and the operators inside compiled partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from modelwright.measure._trace_profile import PARENTS, Call, Kernel, Profile, Run
+from modelwright.measure._trace_qnn import QnnBlock, QnnOp, QnnTrace
+from modelwright.measure._trace_types import TraceProblem, TraceReason
+
+_QNN = "QNNExecutionProvider"
+
+
+@dataclass(frozen=True)
+class Row:
+    """What makes an operator: its kernel, the operator inside the partition if it is one, and what it ran inside."""
+
+    kernel: int
+    op: tuple[str, int] | None = None
+    parent: Row | None = None
+
+
+@dataclass(frozen=True)
+class Span:
+    """One call. `own` is its time without what ran inside it; `inner` is set for an operator of a partition."""
+
+    row: Row
+    start: float
+    duration: float
+    own: float
+    depth: int
+    cycles: int | None = None
+    inner: QnnOp | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The runs of a profile with the blocks of QNN's, dealt out in the order they ran."""
+
+    profile: Profile
+    blocks: tuple[tuple[QnnBlock, ...], ...]
+
+    def spans(self, number: int) -> list[Span]:
+        """The calls of run `number`, by start, parents before what ran inside them."""
+        run = self.profile.runs[number]
+        blocks = iter(self.blocks[number]) if self.blocks else None
+        return list(_spans(self.profile, run, blocks))
+
+
+def lay_out(profile: Profile, qnn: QnnTrace | None) -> Layout:
+    """Raise `TraceProblem` when the partitions ran more or less often than QNN recorded."""
+    if qnn is None:
+        return Layout(profile, ())
+    counts = [sum(_is_qnn(profile.kernels[call.kernel]) for call in run.calls) for run in profile.runs]
+    if sum(counts) != len(qnn.blocks):
+        words = f"onnxruntime ran QNN {sum(counts)} times, QNN recorded {len(qnn.blocks)}"
+        raise TraceProblem(TraceReason.QNN_BLOCK_COUNT, words)
+    blocks = iter(qnn.blocks)
+    return Layout(profile, tuple(tuple(next(blocks) for _ in range(count)) for count in counts))
+
+
+def is_partition(kernel: Kernel) -> bool:
+    """A piece an EP compiled: onnxruntime calls it after the EP, not after an operator."""
+    return kernel.op_type.startswith((kernel.provider, "TRTKernel_")) or kernel.op_type == "EPContext"
+
+
+def _is_qnn(kernel: Kernel) -> bool:
+    return kernel.provider == _QNN
+
+
+@dataclass(slots=True)
+class _Open:
+    """A call that may still get children."""
+
+    call: Call
+    row: Row
+    depth: int
+
+
+def _spans(profile: Profile, run: Run, blocks: Iterator[QnnBlock] | None) -> Iterator[Span]:
+    inside = _children_us(profile, run)
+    for position, (call, parent) in enumerate(_nested(profile, run)):
+        row = Row(call.kernel, None, parent.row if parent else None)
+        depth = parent.depth + 1 if parent else 0
+        block = next(blocks) if blocks is not None and _is_qnn(profile.kernels[call.kernel]) else None
+        hidden = block.accelerator_us if block else inside.get(position, 0)
+        start = call.start - run.start
+        yield Span(row, start, call.duration, max(0.0, call.duration - hidden), depth)
+        if block is not None:
+            yield from _inner(block, row, start, depth + 1)
+
+
+def _inner(block: QnnBlock, row: Row, start: float, depth: int) -> Iterator[Span]:
+    for op in block.ops:
+        duration = block.op_us(op)
+        inner = Row(row.kernel, (op.name, op.op_id), row)
+        yield Span(inner, start, duration, duration, depth, op.cycles, op)
+        start += duration
+
+
+def _nested(profile: Profile, run: Run) -> Iterator[tuple[Call, _Open | None]]:
+    stacks: dict[int, list[_Open]] = {}
+    for call in run.calls:
+        stack = stacks.setdefault(call.thread, [])
+        while stack and call.start >= stack[-1].call.start + stack[-1].call.duration:
+            stack.pop()
+        parent = stack[-1] if stack else None
+        yield call, parent
+        if profile.kernels[call.kernel].op_type in PARENTS:
+            row = Row(call.kernel, None, parent.row if parent else None)
+            stack.append(_Open(call, row, parent.depth + 1 if parent else 0))
+
+
+def _children_us(profile: Profile, run: Run) -> dict[int, int]:
+    """By position of the parent: the time of its direct children."""
+    places = {id(call): position for position, call in enumerate(run.calls)}
+    found: dict[int, int] = {}
+    for call, parent in _nested(profile, run):
+        if parent is not None:
+            place = places[id(parent.call)]
+            found[place] = found.get(place, 0) + call.duration
+    return found

@@ -1,0 +1,152 @@
+"""One unit of a comparison: a fresh pair of sessions, warmed up alike, timed in mirrored bursts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from modelwright.errors import WrightError
+from modelwright.measure._arm import Arm
+from modelwright.measure._schedule import blocks_per_unit, segments
+from modelwright.measure._seat import Seat
+from modelwright.measure._seat_tasks import Bursts
+
+_NS_PER_MS = 1e6
+
+
+@dataclass(frozen=True)
+class UnitPlan:
+    """A burst lasts so many seconds and so many runs at least. After a switch the guard runs untimed: threads of
+    the other session spin on for some 35 ms after its last run, and caches are cold."""
+
+    burst_s: float = 0.05
+    burst_runs: int = 3
+    guard_s: float = 0.04
+    warmup_cap_s: float = 2.0
+
+
+@dataclass(frozen=True)
+class UnitRecord:
+    """Every sample of one unit, in ns, by burst. `arm` None is a sentinel: the base against itself."""
+
+    number: int
+    arm: str | None
+    base_first: bool
+    blocks: int
+    base_warmup_ns: tuple[int, ...]
+    arm_warmup_ns: tuple[int, ...]
+    base_ns: tuple[tuple[int, ...], ...]
+    arm_ns: tuple[tuple[int, ...], ...]
+    open_s: float
+    total_s: float
+
+    @property
+    def base_ms(self) -> list[float]:
+        return _milliseconds(self.base_ns)
+
+    @property
+    def arm_ms(self) -> list[float]:
+        return _milliseconds(self.arm_ns)
+
+
+class ArmFailed(Exception):
+    """An arm broke in the middle of a unit; the unit is dropped as a whole."""
+
+    def __init__(self, arm: Arm, error: WrightError) -> None:
+        super().__init__(str(error))
+        self.arm = arm
+        self.error = error
+
+
+class Bench:
+    """The children units are measured in: two per interpreter, one for each slot.
+
+    The coin puts the base into either slot, so the luck of a process (its memory layout) favours nobody. Arms of
+    different interpreters cannot swap slots; then every unit gets fresh processes, and luck is drawn anew.
+    """
+
+    def __init__(self, plan: UnitPlan, *, fresh_processes: bool) -> None:
+        self.fresh_processes = fresh_processes
+        self._plan = plan
+        self._seats: dict[tuple[str | None, int], Seat] = {}
+        self._blocks = 1
+
+    @property
+    def cpu_s(self) -> float | None:
+        spent = [seat.cpu_s for seat in self._seats.values()]
+        return None if None in spent else sum(value for value in spent if value is not None)
+
+    def close(self) -> None:
+        for seat in self._seats.values():
+            seat.renew()
+
+    def seat(self, arm: Arm, slot: int) -> Seat:
+        """The child in which this arm runs when it has this slot."""
+        key = (arm.runtime.name if arm.runtime else None, slot)
+        if key not in self._seats:
+            self._seats[key] = Seat(arm.runtime)
+        return self._seats[key]
+
+    def unit(self, number: int, base: Arm, arm: Arm, *, base_first: bool) -> UnitRecord:
+        """Measure one unit; raises ArmFailed."""
+        started = time.monotonic()
+        order = (base, arm) if base_first else (arm, base)
+        try:
+            warmups = [self._opened(one, slot) for slot, one in enumerate(order)]
+            open_s = time.monotonic() - started
+            bursts = self._bursts(order)
+            self._left(order)
+        except ArmFailed:
+            self.close()
+            raise
+        blocks = self._blocks
+        self._blocks = blocks_per_unit(open_s, (time.monotonic() - started - open_s) / blocks)
+        base_slot, arm_slot = (0, 1) if base_first else (1, 0)
+        return UnitRecord(
+            number=number,
+            arm=None if arm is base else arm.name,
+            base_first=base_first,
+            blocks=blocks,
+            base_warmup_ns=warmups[base_slot],
+            arm_warmup_ns=warmups[arm_slot],
+            base_ns=tuple(bursts[base_slot]),
+            arm_ns=tuple(bursts[arm_slot]),
+            open_s=open_s,
+            total_s=time.monotonic() - started,
+        )
+
+    def _opened(self, arm: Arm, slot: int) -> tuple[int, ...]:
+        with _blamed(arm):
+            seat = self.seat(arm, slot)
+            seat.open(arm.path, arm.target, arm.spec, arm.feeds)
+            return seat.warm(self._plan.warmup_cap_s)
+
+    def _bursts(self, order: tuple[Arm, Arm]) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+        plan = self._plan
+        taken: tuple[list[tuple[int, ...]], list[tuple[int, ...]]] = ([], [])
+        for slot, count in segments(self._blocks):
+            with _blamed(order[slot]):
+                bursts = Bursts(count, plan.burst_runs, plan.burst_s, plan.guard_s)
+                taken[slot].extend(self.seat(order[slot], slot).burst(bursts))
+        return taken
+
+    def _left(self, order: tuple[Arm, Arm]) -> None:
+        for slot, arm in enumerate(order):
+            with _blamed(arm):
+                self.seat(arm, slot).leave()
+        if self.fresh_processes:
+            self.close()
+
+
+@contextmanager
+def _blamed(arm: Arm) -> Iterator[None]:
+    try:
+        yield
+    except WrightError as error:
+        raise ArmFailed(arm, error) from error
+
+
+def _milliseconds(bursts: tuple[tuple[int, ...], ...]) -> list[float]:
+    return [sample / _NS_PER_MS for burst in bursts for sample in burst]

@@ -1,0 +1,88 @@
+"""The answer of `wright compare`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from modelwright._lazy import lazy
+from modelwright.judge import VerdictKind
+from modelwright.measure import ArmResult, CompareResult
+from modelwright.report.perf import milliseconds
+
+if TYPE_CHECKING:
+    import rich.console
+    import rich.table
+    import rich.text
+else:
+    rich = lazy("rich")
+
+_STYLES = {
+    VerdictKind.IMPROVED: "bold green",
+    VerdictKind.REGRESSED: "bold red",
+    VerdictKind.EQUIVALENT: "bold cyan",
+    VerdictKind.INVALID: "red",
+}
+
+
+def render_compare(result: CompareResult, console: rich.console.Console) -> None:
+    console.print(_table(result))
+    for arm in result.arms:
+        if arm.verdict is not None:
+            console.print(rich.text.Text(arm.sentence, style=_STYLES.get(arm.verdict.kind, "yellow")), soft_wrap=True)
+            for line in _next_steps(arm):
+                console.print(rich.text.Text(f"  {line}", style="dim"), soft_wrap=True)
+    for warning in result.warnings:
+        console.print(rich.text.Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
+    if result.units:
+        console.print(rich.text.Text(_protocol(result), style="dim"), soft_wrap=True)
+    if result.status != "complete":
+        console.print(rich.text.Text(f"{result.status}: this is what was measured until then", style="bold red"))
+
+
+def _table(result: CompareResult) -> rich.table.Table:
+    table = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
+    for title in ("arm", "verdict", "p50", "precision", "target", "threads", "onnxruntime", "answers"):
+        table.add_column(title, overflow="fold")
+    for arm in result.arms:
+        kind = arm.verdict.kind if arm.verdict else None
+        word = rich.text.Text(kind.value if kind else "base", style=_STYLES.get(kind, "") if kind else "dim")
+        p50 = milliseconds(arm.p50_ms) if arm.p50_ms is not None else "-"
+        table.add_row(arm.name, word, p50, arm.precision or "unknown", arm.target, *_bound(arm), _answers(arm))
+    return table
+
+
+def _bound(arm: ArmResult) -> tuple[str, str]:
+    if arm.facts is None:
+        return "-", "not opened"
+    runtime = f" ({arm.runtime})" if arm.runtime else ""
+    return str(arm.facts.threads), f"{arm.facts.onnxruntime}{runtime}"
+
+
+def _answers(arm: ArmResult) -> str:
+    if arm.outputs is None:
+        return "-"
+    if arm.outputs.problem is not None:
+        return arm.outputs.problem
+    if arm.outputs.cosine is None:
+        return "same shapes, finite"
+    return f"cosine {arm.outputs.cosine:.5f}"
+
+
+def _next_steps(arm: ArmResult) -> list[str]:
+    found = arm.forecast
+    if found is None or arm.settled_after_s is None:
+        return []
+    return [
+        f"noise is {found.noise:.1%} per unit; {found.reason}; "
+        f"about {found.units_to_equate} units (--budget {arm.settled_after_s:.0f}) settle ±{100 * found.min_effect:g} %"
+    ]
+
+
+def _protocol(result: CompareResult) -> str:
+    sentinel = f"{result.sentinel_units} A/A sentinel units"
+    if result.sentinel_noise is not None and result.sentinel_units > 3:
+        sentinel += f" (noise {result.sentinel_noise:.1%})"
+    load = result.environment.foreign_load.value
+    foreign = "unknown" if load is None else f"{load:.1f} CPUs"
+    fresh = "processes" if result.fresh_processes else "sessions"
+    return f"{len(result.units)} units of fresh {fresh}, {sentinel}, foreign load {foreign}, seed {result.seed}"

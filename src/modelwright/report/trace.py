@@ -1,0 +1,179 @@
+"""An op trace for the terminal: the slowest operators, the types they add up to, and what the numbers are worth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from modelwright._lazy import lazy
+from modelwright.measure._trace_types import Operator, OpTrace, TraceReason, TraceShare, TraceStatus
+
+if TYPE_CHECKING:
+    import rich.box
+    import rich.console
+    import rich.table
+    import rich.text
+else:
+    rich = lazy("rich")
+
+SIMULATED = "A simulator computed this: its times and cycles say nothing about a device."
+TRACED = "Tracing slows a run down: these are shares of its time, not its latency."
+DISTURBED = "Other work kept interrupting these runs: trace again on a quiet machine, or with fewer threads."
+_QUIET = 0.7
+_HEAD = ("node", "type", "EP", "calls", "p50", "p90", "share", "sum")
+_FIRST_NUMBER, _NARROW, _NARROW_COLUMNS = 3, 80, (0, 4, 6)
+_GAP, _SHORTEST_NAME = 3, 10
+_STATUS_WORDS = {
+    TraceStatus.NOT_RUN: "nothing was traced",
+    TraceStatus.NO_DATA: "the trace holds no data",
+    TraceStatus.PARSE_FAILED: "the trace cannot be trusted",
+    TraceStatus.RUN_FAILED: "the traced run failed",
+    TraceStatus.PARTIAL: "the trace is incomplete",
+}
+_ADVICE = {
+    TraceReason.TRUNCATED: "trace fewer runs",
+    TraceReason.EP_FAILED: "run it with --target cpu to see whether the model or the EP is at fault",
+    TraceReason.CHILD_DIED: "the worker's log has the EP's last words; try fewer runs",
+    TraceReason.QNN_CSV_MISSING: "partitions are shown whole; end other tracing tools and try again",
+    TraceReason.QNN_SDK_NEEDED: "open the profile in Qualcomm's profile viewer for memory traffic",
+}
+
+
+def render_trace(trace: OpTrace, console: rich.console.Console, top: int = 10) -> None:
+    for label, text in trace_facts(trace):
+        console.print(rich.text.Text(f"{label:<9}", style="bold").append(text, style="not bold"), soft_wrap=True)
+    for note in trace_notes(trace):
+        console.print(rich.text.Text(note, style="yellow"), soft_wrap=True)
+    if not trace.has_data:
+        return
+    console.print(_operators(trace.operators[:top], len(trace.operators), console.width))
+    console.print(_shares(trace.by_op_type[:top], len(trace.by_op_type)))
+
+
+def trace_facts(trace: OpTrace) -> list[tuple[str, str]]:
+    """What ran where, as (label, text)."""
+    lines = [("Model", trace.model), ("Target", trace.requested.target)]
+    bound = trace.bound
+    if bound is not None:
+        kind = "simulator" if bound.simulated else bound.hardware
+        version = f" {bound.ep_version}" if bound.ep_version else ""
+        lines[1] = (
+            "Target",
+            f"{trace.requested.target}: {bound.ep}{version} on {kind}, "
+            f"onnxruntime {bound.onnxruntime}, {bound.threads} threads",
+        )
+    window = trace.window
+    runs = f"{window.measured if window.measured is not None else 0} of {window.runs} runs after {window.warmup}"
+    lines.append(("Trace", f"{trace.requested.level}, {runs} to warm up"))
+    totals = trace.totals
+    if totals.model_run_us is not None:
+        inside, outside = human_us(totals.kernel_us), human_us(totals.overhead_us)
+        lines.append(
+            (
+                "One run",
+                f"{human_us(totals.model_run_us)} while traced; operators {inside}, around them {outside} (medians)",
+            )
+        )
+    if trace.partitions:
+        parts = ", ".join(f"{part.id}{_inside(part.operators)}" for part in trace.partitions)
+        lines.append(("Compiled", f"{len(trace.partitions)} partitions: {parts}"))
+    return lines
+
+
+def trace_notes(trace: OpTrace) -> list[str]:
+    """What to know before believing the numbers."""
+    notes = []
+    if trace.status is not TraceStatus.OK:
+        reason = f": {trace.error}" if trace.error else ""
+        advice = _ADVICE.get(trace.reason_code) if trace.reason_code else None
+        notes.append(f"{_STATUS_WORDS[trace.status]}{reason}" + (f"; {advice}" if advice else ""))
+    if trace.source.timing_valid is False:
+        return [*notes, SIMULATED]
+    if trace.has_data:
+        notes.append(TRACED)
+    if _disturbed(trace):
+        notes.append(DISTURBED)
+    return notes
+
+
+def _disturbed(trace: OpTrace) -> bool:
+    """Whether most of a run was spent neither in an operator's usual time nor around operators."""
+    totals = trace.totals
+    if totals.model_run_us is None or totals.kernel_us is None or totals.overhead_us is None:
+        return False
+    return totals.kernel_us + totals.overhead_us < _QUIET * totals.model_run_us
+
+
+def _inside(operators: int) -> str:
+    return f" with {operators} operators" if operators else " (what is inside is not known)"
+
+
+def operator_name(operator: Operator) -> str:
+    """The model's name for it where there is one."""
+    if operator.kind == "partition":
+        return operator.id
+    if operator.kind == "io":
+        return f"{operator.partition}: {operator.node.lower()}"
+    if not operator.onnx_nodes:
+        return operator.node
+    more = len(operator.onnx_nodes) - 1
+    return f"{operator.onnx_nodes[0]} +{more}" if more else operator.onnx_nodes[0]
+
+
+def _operators(shown: Sequence[Operator], count: int, width: int) -> rich.table.Table:
+    title = f"slowest {len(shown)} of {count} operators"
+    table = rich.table.Table(title=title, box=rich.box.SIMPLE_HEAD, pad_edge=False, title_justify="left")
+    rows = [_HEAD, *_cells(shown)]
+    kept = range(len(_HEAD)) if width >= _NARROW else _NARROW_COLUMNS
+    used = sum(max(len(row[column]) for row in rows) + _GAP for column in kept if column)
+    # Only names may be cut, and their end tells more than their beginning.
+    room = max(_SHORTEST_NAME, width - used - _GAP)
+    for column in kept:
+        justify: Literal["left", "right"] = "left" if column < _FIRST_NUMBER else "right"
+        table.add_column(_HEAD[column], justify=justify, no_wrap=True)
+    for cells in rows[1:]:
+        name = cells[0] if len(cells[0]) <= room else f"…{cells[0][1 - room :]}"
+        table.add_row(*(rich.text.Text(name if column == 0 else cells[column]) for column in kept))
+    return table
+
+
+def _cells(shown: Sequence[Operator]) -> Iterator[tuple[str, ...]]:
+    summed = 0.0
+    for operator in shown:
+        summed += operator.percent or 0.0
+        yield (
+            operator_name(operator),
+            operator.op_type,
+            operator.provider.removesuffix("ExecutionProvider"),
+            f"{operator.calls_per_run:g}",
+            human_us(operator.self_us.p50),
+            human_us(operator.self_us.p90),
+            _percent(operator.percent),
+            f"{summed:.0f} %",
+        )
+
+
+def _shares(shown: Sequence[TraceShare], count: int) -> rich.table.Table:
+    title = f"by type, {len(shown)} of {count}"
+    table = rich.table.Table(title=title, box=rich.box.SIMPLE_HEAD, pad_edge=False, title_justify="left")
+    table.add_column("type", no_wrap=True)
+    for name in ("operators", "time", "share"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for share in shown:
+        table.add_row(
+            rich.text.Text(share.name), str(share.operators), human_us(share.self_us), _percent(share.percent)
+        )
+    return table
+
+
+def human_us(us: float | None) -> str:
+    """`8.3 µs`, `1.25 ms`, `2.10 s`; None is `unknown`."""
+    if us is None:
+        return "unknown"
+    if us < 1000:
+        return f"{us:.1f} µs"
+    return f"{us / 1000:.2f} ms" if us < 1_000_000 else f"{us / 1_000_000:.2f} s"
+
+
+def _percent(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.1f} %"
