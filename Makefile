@@ -3,7 +3,7 @@ PYTHON ?= python3.11
 PY := .venv/bin/python
 .DEFAULT_GOAL := help
 
-.PHONY: help install test test-fast lint format demo bench proof docs clean
+.PHONY: help install test test-fast lint format demo bench proof families docs clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -37,13 +37,16 @@ format: install ## let ruff rewrite the code
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
 
-bench: install ## the benchmarks; results go to bench/results/
+bench: .venv/.installed-hf ## the benchmarks; results go to bench/results/
 	$(PY) -m bench
 
-proof: install ## the long proofs (minutes to hours); results go to bench/results/
+proof: .venv/.installed-hf ## the long proofs (minutes to hours); results go to bench/results/
 	$(PY) bench/judge_proof.py
 	$(PY) -m bench.aa_real
 	$(PY) -m bench.two_runtimes
+
+families: .venv/.installed-hf ## export every supported model family (tiny configs) and print the table
+	$(PY) -m bench.families
 
 docs: install ## write docs/commands.md from the code again
 	$(PY) docs/generate_commands.py

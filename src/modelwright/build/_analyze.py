@@ -129,7 +129,12 @@ def _task(trial: _Trial, model: Path, folder: str) -> Task[object]:
 
 
 def _helps(before: Placement, after: Placement) -> bool:
-    return before.status == "failed" or _left(after) < _left(before)
+    """More of the graph on the target; fewer nodes left in a smaller graph is no gain by itself."""
+    return before.status == "failed" or (_left(after) < _left(before) and _share(after) > _share(before))
+
+
+def _share(found: Placement) -> float:
+    return 1 - _left(found) / found.nodes if found.nodes else 1.0
 
 
 def _left(found: Placement) -> int:

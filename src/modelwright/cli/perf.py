@@ -20,6 +20,7 @@ from modelwright.cli._measuring import (
     loop_options,
 )
 from modelwright.cli._options import Output, output_options
+from modelwright.cli._subject import model_file
 
 if TYPE_CHECKING:
     from modelwright import measure
@@ -33,6 +34,7 @@ else:
 
 @click.command("perf")
 @click.argument("model")
+@click.option("--component", help="Which part of a model that was built in several, for example encoder.")
 @click.option("--target", default="cpu", show_default=True, help="EP and device, for example qnn-npu.")
 @loop_options
 @look_options
@@ -41,6 +43,7 @@ else:
 @output_options
 def command(
     model: str,
+    component: str | None,
     target: str,
     options: measure.PerfOptions,
     extras: Extras,
@@ -48,18 +51,19 @@ def command(
     output: Path | None,
     out: Output,
 ) -> None:
-    """How fast MODEL (.onnx or build folder) runs on a target: latency, throughput, load time, memory.
+    """How fast MODEL runs on a target: latency, throughput, load time, memory.
 
     Each session runs in a fresh process, is warmed up until it is steady, and timed run by run. What was asked for and
     what was bound, where the nodes run and the state of the machine are part of the answer. A simulated device has no
-    latency. Hugging Face models are built first (`wright build`).
+    latency. MODEL is an .onnx file, a build folder, or a Hugging Face model, which is built for the target first.
     """
-    for file in (output, extras.trace_html, options.trace_chrome):
-        measure.check_output(file)
+    for written in (output, extras.trace_html, options.trace_chrome):
+        measure.check_output(written)
+    file = model_file(model, target, component, out)
     asked = replace(options, inputs=inputs)
     try:
         with LiveMonitor(out) if extras.monitor else nullcontext() as watch:
-            result = measure.perf(model, target, asked, note=watch.note if watch else out.note, watch=watch)
+            result = measure.perf(file, target, asked, note=watch.note if watch else out.note, watch=watch)
     except measure.MeasurementInterrupted as stop:
         _finish(stop.partial, output, out)
         raise click.exceptions.Exit(INTERRUPTED) from None

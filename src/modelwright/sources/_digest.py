@@ -1,9 +1,10 @@
-"""The content of a model folder as one digest."""
+"""The content of a model's files as one digest."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from modelwright._json import digest
@@ -11,9 +12,14 @@ from modelwright._json import digest
 _HASH_LENGTH = 64
 
 
-def folder_digest(folder: Path, names: tuple[str, ...]) -> str:
-    """SHA-256 over the named files of a folder: their names and every byte."""
-    return digest({name: _file_digest(folder / name) for name in sorted(names)})
+def content_digest(files: Mapping[str, Path]) -> str:
+    """SHA-256 over files: the name each is known by, and every byte."""
+    return digest({name: _file_digest(path) for name, path in files.items()})
+
+
+def folder_digest(folder: Path, names: Iterable[str]) -> str:
+    """SHA-256 over the named files of a folder."""
+    return content_digest({name: folder / name for name in names})
 
 
 def _file_digest(path: Path) -> str:

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from modelwright.errors import InputError
-from modelwright.sources._digest import folder_digest
+from modelwright.graph import load, summary
+from modelwright.sources._digest import content_digest, folder_digest
 from modelwright.sources._hf import CONFIG, Choices, HfSource, local_source
 from modelwright.sources._hub import hub_source
 from modelwright.sources._task import canonical_task
 
 MANIFEST = "wright.json"
+MODEL = "*.onnx"
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 
@@ -24,8 +26,10 @@ class OnnxSource:
     task: str | None = None
 
     def identity(self) -> str:
-        path = Path(self.path)
-        return f"sha256:{folder_digest(path.parent, (path.name,))}"
+        """All files it consists of: external weights and compiled blobs count, its own name does not."""
+        graph = load(self.path)
+        parts = {item.name: graph.folder / item.name for item in summary(graph).files if item.role != "model"}
+        return f"sha256:{content_digest({MODEL: graph.path, **parts})}"
 
 
 @dataclass(frozen=True)

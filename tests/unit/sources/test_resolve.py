@@ -6,7 +6,10 @@ import subprocess
 import sys
 import time
 
+import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 
 from modelwright.errors import InputError
 from modelwright.sources import BuildSource, HfSource, OnnxSource, resolve_source
@@ -56,6 +59,24 @@ def test_identity_sees_weights_that_changed_in_place(tmp_path):
     before = resolve_source(str(path)).identity()
     (path / "model.safetensors").write_bytes(b"WEIGHTS")
     assert resolve_source(str(path)).identity() != before
+
+
+def test_identity_of_an_onnx_file_covers_its_external_weights(tmp_path):
+    weights = numpy_helper.from_array(np.zeros(500, np.float32), "w")
+    graph = helper.make_graph(
+        [helper.make_node("Add", ["x", "w"], ["y"])],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [500])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [500])],
+        [weights],
+    )
+    path = tmp_path / "model.onnx"
+    onnx.save(helper.make_model(graph), path, save_as_external_data=True, location="w.bin", size_threshold=0)
+    before = resolve_source(str(path)).identity()
+    renamed = path.rename(tmp_path / "other.onnx")
+    assert resolve_source(str(renamed)).identity() == before
+    (tmp_path / "w.bin").write_bytes(np.ones(500, np.float32).tobytes())
+    assert resolve_source(str(renamed)).identity() != before
 
 
 def test_a_folder_without_weights_is_refused_unless_random_ones_are_wanted(tmp_path):

@@ -54,9 +54,8 @@ def causal_parts(loaded: Loaded, params: ExportParams) -> tuple[tuple[Part, ...]
         outputs = model(inputs["input_ids"], past_key_values=cache, use_cache=True)
         return {"logits": outputs.logits, **tensors_of(cache, "present")}
 
-    names = ("logits", *shape.names("present"))
     step = (static("input_ids", "int64", (1, 1), ids), position_spec(length), *shape.specs("past"))
-    parts = (Part(PREFILL, model, prefill, (prompt_spec,), names), Part(DECODE, model, decode, step, names))
+    parts = (Part(PREFILL, model, prefill, (prompt_spec,)), Part(DECODE, model, decode, step))
     links = tuple(
         Link(component, new, DECODE, old)
         for component in (PREFILL, DECODE)

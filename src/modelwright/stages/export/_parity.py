@@ -78,6 +78,7 @@ def _session(path: Path) -> Any:
     options = ort.SessionOptions()
     options.log_severity_level = 3
     options.intra_op_num_threads = max(1, int(usable_cpus()))
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"], enable_fallback=0)
 
 

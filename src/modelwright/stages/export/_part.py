@@ -21,13 +21,13 @@ Run = Callable[[Tensors], Tensors]
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """`run` is what gets traced; `reference` is PyTorch's own answer, where tracing needs another path."""
+    """`run` is what gets traced, and names its outputs in order; `reference` is PyTorch's own answer, where
+    tracing needs another path."""
 
     name: str
     model: Any
     run: Run
     inputs: InputSpec
-    outputs: tuple[str, ...]
     reference: Run | None = None
 
     def answer(self, inputs: Tensors) -> Tensors:
@@ -37,15 +37,15 @@ class Part:
             return (self.reference or self.run)(given)
 
 
-def traceable(part: Part, *, named: bool) -> Any:
+def traceable(part: Part, outputs: tuple[str, ...], *, named: bool) -> Any:
     """The part as a module whose forward has exactly its inputs. `named` returns a dict, else a tuple."""
     names = tuple(spec.name for spec in part.inputs)
 
     def forward(*args: Any, **kwargs: Any) -> Any:
-        outputs = part.run(dict(zip(names, args, strict=False)) | kwargs)
+        found = part.run(dict(zip(names, args, strict=False)) | kwargs)
         if named:
-            return {name: outputs[name] for name in part.outputs}
-        return tuple(outputs[name] for name in part.outputs)
+            return {name: found[name] for name in outputs}
+        return tuple(found[name] for name in outputs)
 
     parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
     forward.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from pathlib import Path
@@ -14,7 +15,7 @@ from modelwright.stages.export._load import first_line, load_model, quiet_random
 from modelwright.stages.export._parity import Arrays, Mismatch, compare, references
 from modelwright.stages.export._part import Part
 from modelwright.stages.export._parts import split
-from modelwright.stages.export._strategies import write
+from modelwright.stages.export._strategies import Request, write
 from modelwright.stages.export._tidy import check_interface, node_count, save, tidy
 from modelwright.stages.export._values import (
     DEFAULT_OPSET,
@@ -40,6 +41,8 @@ def run_export(source: HfSource, workdir: str, params: ExportParams) -> ExportOu
         raise UsageError(
             f"{source.name} has not been fetched", cause="a Hub model needs a local folder", fix="Fetch it first."
         )
+    # Read when torch is loaded, in this child only: idle OpenMP threads that spin cost as much as the export itself.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     started = time.perf_counter()
     progress(f"loading {source.name}", 0.0)
     loaded = load_model(source, params)
@@ -86,7 +89,7 @@ def _export(part: Part, workdir: Path, params: ExportParams) -> Component:
             opset=_opset(params),
             parity=parity,
             inputs=part.inputs,
-            outputs=part.outputs,
+            outputs=tuple(pairs[0][1]),
             seconds=time.perf_counter() - started,
         )
     raise _failed(part, rejected)
@@ -97,17 +100,16 @@ def _attempt(
 ) -> tuple[int, Parity]:
     """Write, clean, check and compare; whatever goes wrong is raised."""
     sample = {name: torch.from_numpy(array) for name, array in generate(part.inputs, params.seed).items()}
-    scratch = folder / "scratch"
-    scratch.mkdir()
+    request = Request(part, sample, tuple(pairs[0][1]), _opset(params), folder / "scratch")
+    request.scratch.mkdir()
     with quiet_random(params.seed):
-        model = write(strategy, part, sample, _opset(params), scratch)
-    names = tuple(spec.name for spec in part.inputs)
-    problem = check_interface(model, names, part.outputs, _opset(params))
+        model = write(strategy, request)
+    problem = check_interface(model, tuple(sample), request.outputs, request.opset)
     if problem is not None:
         raise Mismatch(problem)
     tidy(model)
     path = save(model, folder)
-    shutil.rmtree(scratch)
+    shutil.rmtree(request.scratch)
     return node_count(model), compare(path, pairs)
 
 

@@ -39,9 +39,9 @@ CACHE_LENGTH = 128
 def seq2seq_parts(loaded: Loaded, params: ExportParams) -> tuple[tuple[Part, ...], tuple[Link, ...]]:
     refuse_dynamic(params, "an encoder-decoder with a cache")
     halves = _Halves(loaded, params)
-    encoder = Part(ENCODER, loaded.model, halves.encode, halves.inputs, (HIDDEN, *halves.crossing))
+    encoder = Part(ENCODER, loaded.model, halves.encode, halves.inputs)
     past, present = halves.shape.names("past"), halves.shape.names("present")
-    decoder = Part(DECODER, loaded.model, halves.decode, halves.decoder_inputs, ("logits", *present))
+    decoder = Part(DECODER, loaded.model, halves.decode, halves.decoder_inputs)
     links = [Link(ENCODER, name, DECODER, name) for name in halves.crossing]
     links += [Link(DECODER, new, DECODER, old) for new, old in zip(present, past, strict=True)]
     return (encoder, decoder), tuple(links)

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
 from modelwright.errors import InputError
-from modelwright.sources import InputSpec, generate
 from modelwright.stages.export._inputs import image_input, model_inputs, text_inputs
 from modelwright.stages.export._load import Loaded, quiet_random
-from modelwright.stages.export._part import Part, Run, Tensors
+from modelwright.stages.export._part import Part, Tensors
 from modelwright.stages.export._values import ExportParams
 
 if TYPE_CHECKING:
@@ -40,9 +39,9 @@ def single_part(loaded: Loaded, params: ExportParams) -> Part:
     wanted = _WANTED.get(params.task, ("logits",))
 
     def run(tensors: Tensors) -> Tensors:
-        return _tensors(model(**tensors, **_plain(model)), wanted)
+        return _tensors(model, model(**tensors, **_plain(model)), wanted)
 
-    return Part(MODEL, model, run, inputs, _outputs(run, inputs, wanted, model))
+    return Part(MODEL, model, run, inputs)
 
 
 def tower_parts(loaded: Loaded, params: ExportParams) -> tuple[Part, Part]:
@@ -59,8 +58,8 @@ def tower_parts(loaded: Loaded, params: ExportParams) -> tuple[Part, Part]:
     words = text_inputs(loaded, params, model=tower)
     picture = (image_input(loaded, params),)
     return (
-        Part("text", model, text, words, ("text_embeds",)),
-        Part("vision", model, vision, picture, ("image_embeds",)),
+        Part("text", model, text, words),
+        Part("vision", model, vision, picture),
     )
 
 
@@ -86,7 +85,7 @@ def vilt_part(loaded: Loaded, params: ExportParams) -> Part:
         with quiet_random(0):
             return {"logits": model(**tensors).logits}
 
-    return Part(MODEL, model, run, inputs, ("logits",), reference)
+    return Part(MODEL, model, run, inputs, reference)
 
 
 def _refuse_partial_images(config: Any, size: tuple[int, int], patches: int) -> None:
@@ -104,20 +103,7 @@ def _refuse_partial_images(config: Any, size: tuple[int, int], patches: int) -> 
         )
 
 
-def _outputs(run: Run, inputs: InputSpec, wanted: tuple[str, ...], model: Any) -> tuple[str, ...]:
-    """The names a trial run really returns."""
-    with torch.no_grad():
-        found = tuple(run({name: torch.from_numpy(array) for name, array in generate(inputs).items()}))
-    if not found:
-        raise InputError(
-            f"{type(model).__name__} does not return {' or '.join(wanted)}",
-            cause="its outputs do not belong to the task",
-            fix="Choose the task the model was made for.",
-        )
-    return found
-
-
-def _tensors(output: Any, wanted: tuple[str, ...]) -> dict[str, torch.Tensor]:
+def _tensors(model: Any, output: Any, wanted: tuple[str, ...]) -> dict[str, torch.Tensor]:
     found: dict[str, torch.Tensor] = {}
     for name in wanted:
         value = output.get(name)
@@ -126,6 +112,12 @@ def _tensors(output: Any, wanted: tuple[str, ...]) -> dict[str, torch.Tensor]:
         elif isinstance(value, tuple) and len(value) == len(_HEADS):
             # MGP-STR reads a word three ways: by character, by byte pair and by word piece.
             found.update(zip(_HEADS, value, strict=True))
+    if not found:
+        raise InputError(
+            f"{type(model).__name__} does not return {' or '.join(wanted)}",
+            cause="its outputs do not belong to the task",
+            fix="Choose the task the model was made for.",
+        )
     return found
 
 

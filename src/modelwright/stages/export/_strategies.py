@@ -7,6 +7,7 @@ import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,32 +24,44 @@ else:
     torch = lazy("torch")
     exporter_onnx = lazy("transformers.exporters.exporter_onnx")
 
-Strategy = Callable[[Part, Tensors, int, Path], "ir.Model"]
+Strategy = Callable[["Request"], "ir.Model"]
 _NOISY = ("transformers", "torch", "torch.onnx", "onnxscript", "onnx_ir")
 
 
-def write(strategy: StrategyName, part: Part, sample: Tensors, opset: int, scratch: Path) -> ir.Model:
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What every strategy is given. `scratch` is an empty folder for files on the way."""
+
+    part: Part
+    sample: Tensors
+    outputs: tuple[str, ...]
+    opset: int
+    scratch: Path
+
+
+def write(strategy: StrategyName, request: Request) -> ir.Model:
     """The part as an ONNX model in memory. Whatever the exporter raises comes through."""
     with _quiet(), torch.no_grad():
-        return _STRATEGIES[strategy](part, sample, opset, scratch)
+        return _STRATEGIES[strategy](request)
 
 
-def _transformers(part: Part, sample: Tensors, opset: int, _: Path) -> ir.Model:
-    config = exporter_onnx.OnnxConfig(opset_version=opset, dynamic_shapes=_dynamic_shapes(part))
-    program = exporter_onnx.OnnxExporter().export(traceable(part, named=True), dict(sample), config)
+def _transformers(request: Request) -> ir.Model:
+    config = exporter_onnx.OnnxConfig(opset_version=request.opset, dynamic_shapes=_dynamic_shapes(request.part))
+    module = traceable(request.part, request.outputs, named=True)
+    program = exporter_onnx.OnnxExporter().export(module, dict(request.sample), config)
     model: ir.Model = program.model
     return model
 
 
-def _dynamo(part: Part, sample: Tensors, opset: int, _: Path) -> ir.Model:
+def _dynamo(request: Request) -> ir.Model:
     program = torch.onnx.export(
-        traceable(part, named=False),
+        traceable(request.part, request.outputs, named=False),
         (),
-        kwargs=dict(sample),
-        input_names=list(sample),
-        output_names=list(part.outputs),
-        opset_version=opset,
-        dynamic_shapes=_dynamic_shapes(part),
+        kwargs=dict(request.sample),
+        input_names=list(request.sample),
+        output_names=list(request.outputs),
+        opset_version=request.opset,
+        dynamic_shapes=_dynamic_shapes(request.part),
         dynamo=True,
         verbose=False,
     )
@@ -56,16 +69,16 @@ def _dynamo(part: Part, sample: Tensors, opset: int, _: Path) -> ir.Model:
     return model
 
 
-def _torchscript(part: Part, sample: Tensors, opset: int, scratch: Path) -> ir.Model:
-    path = scratch / "traced.onnx"
+def _torchscript(request: Request) -> ir.Model:
+    path = request.scratch / "traced.onnx"
     torch.onnx.export(
-        traceable(part, named=False),
-        tuple(sample.values()),
+        traceable(request.part, request.outputs, named=False),
+        tuple(request.sample.values()),
         str(path),
-        input_names=list(sample),
-        output_names=list(part.outputs),
-        opset_version=opset,
-        dynamic_axes=_dynamic_axes(part),
+        input_names=list(request.sample),
+        output_names=list(request.outputs),
+        opset_version=request.opset,
+        dynamic_axes=_dynamic_axes(request.part),
         dynamo=False,
     )
     return ir.load(path)

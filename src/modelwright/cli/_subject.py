@@ -1,0 +1,67 @@
+"""From what a user names to the one .onnx file that is measured: built first where it is a Hugging Face model."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from modelwright._lazy import lazy
+from modelwright.cli._options import Output
+from modelwright.errors import UsageError
+
+if TYPE_CHECKING:
+    from modelwright import build as building
+    from modelwright import sources, targets
+    from modelwright import store as stores
+    from modelwright.report import build as report
+else:
+    building = lazy("modelwright.build")
+    sources = lazy("modelwright.sources")
+    stores = lazy("modelwright.store")
+    targets = lazy("modelwright.targets")
+    report = lazy("modelwright.report.build")
+
+_MODEL = "model.onnx"
+
+
+def model_file(text: str, target: str, component: str | None, out: Output) -> str:
+    """A file or build folder as it is, one component of a larger build, or a Hugging Face model built for `target`."""
+    path = Path(text).expanduser()
+    if path.is_dir() and not (path / _MODEL).is_file() and (path / "wright.json").is_file():
+        names = sorted(item.parent.name for item in path.glob(f"*/{_MODEL}"))
+        return str(path / _chosen(names, component, text))
+    if component is not None and (path.is_file() or (path / _MODEL).is_file()):
+        raise UsageError(f"{path.name} has no components", cause="it is one model", fix="leave --component out")
+    if path.is_file() or (path / _MODEL).is_file() or not _is_hugging_face(path):
+        return text
+    return _built(text, target, component, out)
+
+
+def _is_hugging_face(path: Path) -> bool:
+    """A folder with a configuration, or something that is no path at all: a model id."""
+    return (path / "config.json").is_file() or (not path.exists() and path.suffix != ".onnx")
+
+
+def _built(text: str, target: str, component: str | None, out: Output) -> str:
+    source = sources.resolve_source(text)
+    assert isinstance(source, sources.HfSource), "files and build folders are measured as they are"
+    recipe = building.resolve_recipe(source, targets.parse_target(target))
+    with stores.Store() as store, report.Watch(out.console(sys.stderr), quiet=out.quiet or out.json) as watch:
+        result = building.build(source, recipe, store=store, watch=watch)
+    parts = {part.name: part for part in result.components}
+    final = parts[_chosen(list(parts), component, text) if len(parts) > 1 else next(iter(parts))].final
+    out.note(f"built {text} for {result.target} at {recipe.precision}")
+    prefix = f"{final.folder}/" if final.folder else ""
+    return str(final.artifact.path_of(f"{prefix}{_MODEL}"))
+
+
+def _chosen(names: Sequence[str], component: str | None, text: str) -> str:
+    if component in names:
+        return str(component)
+    raise UsageError(
+        f"{text} has several components" if component is None else f"{text} has no component '{component}'",
+        cause=f"they are {', '.join(names)}",
+        fix=f"add --component {names[0]}",
+    )
