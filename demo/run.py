@@ -14,7 +14,8 @@ from rich.rule import Rule
 
 ROOT = Path(__file__).parent.parent
 MODEL = "demo/fashion_cnn.onnx"
-BUILD = ("build", "-m", MODEL, "--target", "cpu", "--target", "qnn-npu", "--calibration", "demo/calibration.py:images")
+REAL = ("--calibration", "demo/calibration.py:images")
+BUILD = ("build", "-m", MODEL, "--target", "cpu", "--target", "qnn-npu", *REAL)
 console = Console(highlight=False)
 
 
@@ -28,6 +29,11 @@ def main() -> int:
     wright(*BUILD, "-o", "demo-out")
     step("Where would it run on the NPU? Its own partitioner answers")
     wright("analyze", "demo-out/qnn-npu", "--target", "qnn-npu")
+    step("Is int8 faster on this CPU? Only a proven difference counts")
+    wright("build", "-m", MODEL, "--target", "cpu", "--precision", "w8a8", *REAL, "-o", "demo-out/cpu-int8")
+    wright("compare", "fp32=demo-out/cpu", "int8=demo-out/cpu-int8", "--budget", "45")
+    step("Where does the time go?")
+    wright("perf", "demo-out/cpu", "--duration", "2", "--op-trace", "--trace-html", "demo-out/trace.html")
     step("Nothing twice: the same build again")
     seconds = wright(*BUILD, "-o", "demo-out")
     console.print(f"[bold]The second build took {seconds:.1f} s: everything came from the store.[/]")

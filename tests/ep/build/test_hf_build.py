@@ -1,0 +1,150 @@
+"""Hugging Face folders through the whole pipeline. The models are tiny, made from configs with random weights."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import onnxruntime as ort
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from modelwright.build import build, deliver, resolve_recipe  # noqa: E402
+from modelwright.sources import resolve_source  # noqa: E402
+from modelwright.store import Store  # noqa: E402
+from modelwright.targets import parse_target  # noqa: E402
+
+EIGHT = ("qnn-npu", "qnn-gpu", "openvino-cpu", "openvino-npu", "openvino-gpu", "cpu", "dml-gpu", "vitisai-npu")
+
+
+@pytest.fixture(scope="module")
+def resnet(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("hf") / "tiny-resnet"
+    config = transformers.ResNetConfig(
+        embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1], layer_type="basic", num_labels=10
+    )
+    torch.manual_seed(0)
+    transformers.ResNetForImageClassification(config).save_pretrained(folder)
+    return folder
+
+
+def ran(result):
+    return [stage.stage for component in result.components for stage in component.stages if stage.produced]
+
+
+def test_eight_targets_share_one_export(resnet, tmp_path):
+    source = resolve_source(str(resnet))
+    with Store(tmp_path / "home/store") as store:
+        results = [build(source, resolve_recipe(source, parse_target(name)), store=store) for name in EIGHT]
+    stages = [stage for result in results for stage in ran(result)]
+    assert stages.count("export") == 1
+    assert stages.count("optimize") == 1
+    assert stages.count("quantize") == 1
+    assert all(result.passed for result in results)
+
+
+def test_an_export_killed_half_way_is_done_again_and_finished(resnet, tmp_path):
+    script = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from modelwright.build import build, resolve_recipe\n"
+        "from modelwright.sources import resolve_source\n"
+        "from modelwright.store import Store\n"
+        "from modelwright.targets import parse_target\n"
+        "def watch(event):\n"
+        "    if event.stage == 'export' and event.message.startswith('exporting'):\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "source = resolve_source(sys.argv[1])\n"
+        "with Store(Path(sys.argv[2])) as store:\n"
+        "    build(source, resolve_recipe(source, parse_target('cpu')), store=store, watch=watch)\n"
+    )
+    home = tmp_path / "home"
+    words = [sys.executable, "-c", script, str(resnet), str(home / "store")]
+    killed = subprocess.run(words, env={**os.environ, "MODELWRIGHT_HOME": str(home)}, timeout=300, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    source = resolve_source(str(resnet))
+    with Store(home / "store") as store:
+        assert store.entries() == ()
+        assert ran(build(source, resolve_recipe(source, parse_target("cpu")), store=store)) == [
+            "export",
+            "optimize",
+            "validate",
+        ]
+
+
+def test_an_encoder_decoder_is_built_in_one_go_and_decodes_like_pytorch(tmp_path):
+    """Greedy decoding with the delivered halves, token by token, against PyTorch without a cache, on three prompts."""
+    config = transformers.T5Config(
+        vocab_size=64, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4, decoder_start_token_id=0
+    )
+    torch.manual_seed(0)
+    model = transformers.T5ForConditionalGeneration(config).eval()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.mul_(3.0)
+    folder = tmp_path / "tiny-t5"
+    model.save_pretrained(folder)
+    source = resolve_source(str(folder))
+    with Store(tmp_path / "home/store") as store:
+        result = build(source, resolve_recipe(source, parse_target("cpu")), store=store)
+        deliver(result, tmp_path / "out", store=store)
+    assert result.passed
+    assert [component.name for component in result.components] == ["encoder", "decoder"]
+    halves = {name: ort.InferenceSession(tmp_path / "out" / name / "model.onnx") for name in ("encoder", "decoder")}
+    length = result.components[0].inputs[0].sizes[1]
+    rng = np.random.default_rng(0)
+    for size in (5, 9, length):
+        ids = np.zeros((1, length), np.int64)
+        ids[0, :size] = rng.integers(2, 64, size)
+        mask = (np.arange(length)[None] < size).astype(np.int64)
+        assert decode(halves, result, ids, mask, 6) == reference(model, ids, mask, 6)
+
+
+def decode(halves, result, ids, mask, steps):
+    """Feed the halves as the recorded links say."""
+    given = {"input_ids": ids, "attention_mask": mask}
+    state = {}
+    names = {value.name for value in halves["encoder"].get_inputs()}
+    outputs = halves["encoder"].run(None, {name: given[name] for name in names})
+    made = dict(zip([value.name for value in halves["encoder"].get_outputs()], outputs, strict=True))
+    for link in result.links:
+        if link.component == "encoder":
+            state[link.to_input] = made[link.output]
+    for spec in result.components[1].inputs:
+        if spec.name not in state and any(link.to_input == spec.name for link in result.links):
+            state[spec.name] = np.zeros(spec.sizes, spec.dtype)
+    tokens = [0]
+    for step in range(steps):
+        feeds = dict(state)
+        for spec in result.components[1].inputs:
+            if spec.name in feeds:
+                continue
+            if spec.name in ("encoder_attention_mask", "attention_mask"):
+                feeds[spec.name] = mask
+            elif spec.name == "cache_position":
+                feeds[spec.name] = np.array([step], np.int64)
+            else:
+                feeds[spec.name] = np.array([[tokens[-1]]], np.int64)
+        outputs = halves["decoder"].run(None, feeds)
+        made = dict(zip([value.name for value in halves["decoder"].get_outputs()], outputs, strict=True))
+        tokens.append(int(made["logits"][0, -1].argmax()))
+        for link in result.links:
+            if link.component == "decoder":
+                state[link.to_input] = made[link.output]
+    return tokens
+
+
+def reference(model, ids, mask, steps):
+    tokens = [0]
+    with torch.no_grad():
+        for _ in range(steps):
+            found = model(
+                input_ids=torch.from_numpy(ids),
+                attention_mask=torch.from_numpy(mask),
+                decoder_input_ids=torch.tensor([tokens]),
+            )
+            tokens.append(int(found.logits[0, -1].argmax()))
+    return tokens
