@@ -29,6 +29,7 @@ from modelwright.sources import HfSource, InputSpec, OnnxSource, fetch
 from modelwright.stages.export import ExportOutcome, Link
 from modelwright.stages.validate import ValidateOutcome
 from modelwright.store import Store
+from modelwright.worker import Worker
 
 _EXPORT = TypeAdapter(ExportOutcome)
 _VALIDATION = TypeAdapter(ValidateOutcome)
@@ -80,12 +81,17 @@ class PlannedStage:
 
 @dataclass(frozen=True)
 class Job:
-    """What every component of a build shares. `force` lets passes through that the target's EP does not claim."""
+    """What every component of a build shares.
+
+    `force` lets passes through that the target's EP does not claim. `worker` runs the stages that read and write
+    graphs; exporters and EP compilers leave traces in their process, so they get one of their own.
+    """
 
     recipe: Recipe
     store: Store
     watch: Watcher
     force: bool
+    worker: Worker
 
 
 def build(
@@ -97,10 +103,11 @@ def build(
     force: bool = False,
 ) -> BuildResult:
     """Run what the store does not have. Every stage is a child with a time limit."""
-    job = Job(recipe, store, watch or _unwatched, force)
     started = time.perf_counter()
-    first, subjects, links = _begin(source, job)
-    components = tuple(_component(name, subject, first, job) for name, subject in subjects)
+    with Worker() as worker:
+        job = Job(recipe, store, watch or _unwatched, force, worker)
+        first, subjects, links = _begin(source, job)
+        components = tuple(_component(name, subject, first, job) for name, subject in subjects)
     return BuildResult(
         source=_name(source),
         identity=source.identity(),
@@ -159,21 +166,21 @@ def _exported(source: HfSource, done: StageResult) -> tuple[list[tuple[str, Subj
 def _component(name: str, subject: Subject, first: StageResult, job: Job) -> Built:
     recipe, results, model = job.recipe, [first], subject.exported
 
-    def advance(call: StageCall | None) -> ModelInput:
+    def advance(call: StageCall | None, worker: Worker | None = job.worker) -> ModelInput:
         if call is None:
             return model
-        results.append(run_stage(job.store, call, job.watch))
+        results.append(run_stage(job.store, call, job.watch, worker))
         return ModelInput(results[-1].artifact)
 
     model = advance(optimize_call(subject, model, recipe))
     if not job.force:
         refuse_unclaimed(job.store, model, recipe)
     model = advance(quantize_call(subject, model, recipe))
-    gate = run_stage(job.store, validate_call(subject, model, recipe), job.watch)
+    gate = run_stage(job.store, validate_call(subject, model, recipe), job.watch, job.worker)
     results.append(gate)
     validation = _VALIDATION.validate_python(gate.outcome)
     if validation.passed:
-        model = advance(compile_call(subject, model, recipe))
+        model = advance(compile_call(subject, model, recipe), worker=None)
     return Built(name, tuple(results), model, validation, subject.inputs)
 
 

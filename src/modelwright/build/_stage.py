@@ -12,7 +12,7 @@ from typing import Any
 
 from modelwright._json import digest, plain
 from modelwright.store import Artifact, FileEntry, Key, Produced, Store, Waiting, stage_key
-from modelwright.worker import Task, run
+from modelwright.worker import Task, Worker, run
 
 MODEL = "model.onnx"
 Paths = Mapping[str, str]
@@ -96,12 +96,16 @@ class StageResult:
 Watcher = Callable[[StageEvent], None]
 
 
-def run_stage(store: Store, call: StageCall, watch: Watcher) -> StageResult:
-    """The stage's artifact: from the store if it was ever made, else made in a child."""
+def run_stage(store: Store, call: StageCall, watch: Watcher, worker: Worker | None = None) -> StageResult:
+    """The stage's artifact: from the store if it was ever made, else made in a child.
+
+    A warm `worker` saves the imports of every stage after the first; without one the child is new.
+    """
+    execute = run if worker is None else worker.run
 
     def produce(workdir: Path) -> Produced:
         with model_paths(store, call.inputs) as models:
-            result = run(
+            result = execute(
                 call.task(models, str(workdir)),
                 timeout=call.timeout_s,
                 on_progress=lambda message, fraction: watch(StageEvent(call.stage, call.label, message, fraction)),

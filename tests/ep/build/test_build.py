@@ -81,6 +81,16 @@ def test_two_machines_make_the_same_bytes(source, tmp_path):
     assert [d for d in digests[0] if d[0] != "validate"] == [d for d in digests[1] if d[0] != "validate"]
 
 
+def test_a_stage_makes_the_same_bytes_in_a_warm_and_in_a_fresh_process(source, tmp_path):
+    recipe = resolve_recipe(source, parse_target("qnn-npu"))
+    made = []
+    for name, stages in (("warm", [recipe]), ("fresh", [recipe.model_copy(update={"quantize": None}), recipe])):
+        with Store(tmp_path / name / "store") as store:
+            results = [build(source, step, store=store) for step in stages]
+        made.append([file.digest for file in results[-1].components[0].final.files])
+    assert made[0] == made[1]
+
+
 def test_the_folder_is_a_view_without_stale_files_or_paths_of_this_machine(source, store, tmp_path):
     out = tmp_path / "out"
     compiled = build(source, resolve_recipe(source, parse_target("qnn-npu:soc=x-elite")), store=store)
