@@ -15,11 +15,12 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
 def _examples():
+    """Every block of shell lines, as one story: later lines use what earlier ones made."""
     for page in PAGES:
         for block in re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
-            for line in block.splitlines():
-                if line.startswith("wright "):
-                    yield pytest.param(line.partition("  #")[0].strip(), id=f"{page.name}: {line[:40]}")
+            lines = [re.split(r"\s+#", line)[0] for line in block.splitlines() if line.startswith("wright ")]
+            if lines:
+                yield pytest.param(lines, id=f"{page.name}: {lines[0]}")
 
 
 def test_the_command_page_is_generated_from_the_code():
@@ -32,11 +33,12 @@ def test_the_command_page_is_generated_from_the_code():
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("line", list(_examples()))
-def test_examples_in_the_docs_run(wright, tmp_path, line):
+@pytest.mark.parametrize("lines", list(_examples()))
+def test_examples_in_the_docs_run(wright, tmp_path, lines):
     save(mlp(), tmp_path)
-    answer = wright(*shlex.split(line)[1:])
-    assert answer.code == 0, answer.err
+    for line in lines:
+        answer = wright(*shlex.split(line)[1:])
+        assert answer.code == 0, f"{line}: {answer.err}"
 
 
 def test_links_between_pages_lead_somewhere():
