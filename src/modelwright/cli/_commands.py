@@ -61,8 +61,8 @@ def find(name: str) -> Command | None:
     return next((command for command in COMMANDS if command.name == name), None)
 
 
-def root_help() -> str:
-    """The text of `wright --help`."""
+def root_help(*, with_missing: bool = True) -> str:
+    """The text of `wright --help`; `with_missing` says which commands cannot run in this installation."""
     lines = [
         "Usage: wright COMMAND [OPTIONS]",
         "",
@@ -72,7 +72,11 @@ def root_help() -> str:
     ]
     for group in dict.fromkeys(command.group for command in COMMANDS):
         lines.append(f"{group}:")
-        lines += [_row(command.name, _summary(command)) for command in COMMANDS if command.group == group]
+        lines += [
+            _row(command.name, _summary(command) if with_missing else command.summary)
+            for command in COMMANDS
+            if command.group == group
+        ]
         lines.append("")
     lines.append("Options:")
     lines += [_row(flags, text) for flags, text in OPTIONS]
