@@ -17,7 +17,7 @@ install: .venv/.installed ## make .venv and install modelwright with what most t
 
 # torch is pinned: on Linux a range would pull gigabytes of CUDA packages.
 .venv/.installed-hf: .venv/.installed
-	$(PY) -m pip install --quiet --disable-pip-version-check 'torch==2.13.0' -e '.[dev,qnn,openvino,hf]'
+	$(PY) -m pip install --quiet --disable-pip-version-check 'torch==2.13.0' -e '.[dev,qnn,openvino,hf,eval]'
 	touch .venv/.installed-hf
 
 test: .venv/.installed-hf ## all tests
@@ -42,8 +42,7 @@ bench: .venv/.installed-hf ## the benchmarks; results go to bench/results/
 
 proof: .venv/.installed-hf ## the long proofs (minutes to hours); results go to bench/results/
 	$(PY) bench/judge_proof.py
-	$(PY) -m bench.aa_real
-	$(PY) -m bench.two_runtimes
+	$(PY) -m bench aa_real two_runtimes
 
 families: .venv/.installed-hf ## export every supported model family (tiny configs) and print the table
 	$(PY) -m bench.families

@@ -46,6 +46,8 @@ COMMANDS = (
     _command("compile", "Make", "An EPContext model for one chip, loaded and run."),
     _command("perf", "Measure", "How fast a model runs on a target: latency, load, memory, placement."),
     _command("compare", "Measure", "Which of several arms is faster than the first, proven."),
+    _command("debug", "Measure", "Where a quantized model loses accuracy, and the smallest repair."),
+    _command("eval", "Measure", "As accurate as its reference? Proven, or how many samples would prove it."),
     _command("cache", "Keep", "The store: where it is, what it holds, verify and prune it."),
     _command("runtime", "Keep", "Other interpreters for runtimes that replace onnxruntime."),
     _command("completion", "Keep", "Print the shell completion script."),

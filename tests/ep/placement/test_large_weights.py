@@ -2,10 +2,10 @@
 
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
-from support.models import save
 
 from modelwright.targets import parse_target, placement
 from modelwright.worker import run
+from support.models import save
 
 
 def test_nameless_nodes_with_a_large_weight_are_placed(tmp_path):

@@ -1,5 +1,6 @@
 """Hugging Face models to ONNX: several strategies, each checked against PyTorch before it counts."""
 
+from modelwright.stages.export._load import load_model
 from modelwright.stages.export._run import run_export
 from modelwright.stages.export._values import (
     DEFAULT_OPSET,
@@ -25,5 +26,6 @@ __all__ = [
     "ExportParams",
     "Link",
     "Parity",
+    "load_model",
     "run_export",
 ]

@@ -1,0 +1,139 @@
+"""`wright debug --fix`: its options, the recipe it starts from, and the build it ends with."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from modelwright._lazy import lazy
+from modelwright.cli._building import folder_options
+from modelwright.errors import UsageError
+
+if TYPE_CHECKING:
+    from modelwright import build as building
+    from modelwright import graph as graphs
+    from modelwright import quality, sources
+    from modelwright import store as stores
+    from modelwright.build import Recipe
+    from modelwright.quality import FixOptions, FixResult
+    from modelwright.targets import Target
+    from modelwright.worker import ProgressCallback
+else:
+    building = lazy("modelwright.build")
+    graphs = lazy("modelwright.graph")
+    quality = lazy("modelwright.quality")
+    sources = lazy("modelwright.sources")
+    stores = lazy("modelwright.store")
+
+F = TypeVar("F", bound=Callable[..., Any])
+_MANIFEST = "wright.json"
+_NEEDS_FIX = ("target_sqnr", "target_drop", "metric", "precision", "calibration", "save_recipe", "output")
+
+
+@dataclass(frozen=True)
+class Repair:
+    """What was said about --fix."""
+
+    target_sqnr: float | None
+    target_drop: str | None
+    metric: str | None
+    raise_to: Any
+    precision: str | None
+    calibration: str | None
+    save_recipe: Path | None
+    output: Path | None
+    overwrite: bool
+
+
+@dataclass(frozen=True)
+class Repaired:
+    """What --fix found, and where the build was written."""
+
+    result: FixResult
+    folder: Path | None
+
+
+def fix_options(function: F) -> F:
+    """Adds --fix and what belongs to it; hands the command a `Repair` or None."""
+
+    @click.option("--fix", is_flag=True, help="Find the fewest nodes to raise to 16 bits or float, and build that.")
+    @click.option("--target-sqnr", type=float, help="--fix until every output has this SQNR, in dB.")
+    @click.option("--target-drop", help="--fix until the metric loses no more: 1% of float's, 0.01 or 1pt.")
+    @click.option("--metric", help="For --target-drop: file.py:function of (outputs, row). Default: top-1 of `label`.")
+    @click.option(
+        "--raise",
+        "raise_to",
+        type=click.Choice(["auto", "16bit", "float"]),
+        default="auto",
+        show_default=True,
+        help="What --fix raises nodes to; auto tries what suits the target.",
+    )
+    @click.option("--precision", help="For --fix without a build folder: what the quantized model is.")
+    @click.option("--calibration", help="For --fix without a build folder: as in `wright quantize`.")
+    @click.option("--save-recipe", type=click.Path(path_type=Path, dir_okay=False), help="Write --fix's recipe (TOML).")
+    @folder_options
+    @functools.wraps(function)
+    def wrapper(*args: Any, fix: bool, **kwargs: Any) -> Any:
+        repair = Repair(**{name: kwargs.pop(name) for name in Repair.__dataclass_fields__})
+        said = [name for name in _NEEDS_FIX if getattr(repair, name) is not None]
+        if said and not fix:
+            raise UsageError(
+                f"--{said[0].replace('_', '-')} needs --fix",
+                cause="it says how to repair",
+                fix="add --fix, or leave it out",
+            )
+        return function(*args, repair=repair if fix else None, **kwargs)
+
+    return wrapper  # type: ignore[return-value]
+
+
+def run_fix(
+    models: tuple[Path, Path | None], repair: Repair, options: FixOptions, target: Target, tell: ProgressCallback
+) -> Repaired:
+    """Search, then build what was found through the normal pipeline."""
+    float_model, quant_model = models
+    if quant_model is None:
+        raise UsageError(
+            "--fix needs --quant", cause="it repairs a quantized model", fix="give the model, or its build folder"
+        )
+    recipe = _recipe(float_model, quant_model, repair, target)
+    if recipe.quantize is None:
+        raise UsageError(
+            "that build is not quantized", cause="its recipe has no quantize stage", fix="give the quantized build"
+        )
+    plan = quality.FixPlan(recipe.optimize, recipe.quantize, recipe.calibration, recipe.calibration_seed)
+    result = quality.fix(float_model, plan, options, on_progress=tell)
+    if not result.met:
+        return Repaired(result, None)
+    return Repaired(result, _deliver(float_model, recipe.model_copy(update={"quantize": result.quantize}), repair))
+
+
+def _recipe(float_model: Path, quant_model: Path, repair: Repair, target: Target) -> Recipe:
+    """How the quantized model was made: its build folder says so, else the command line and the model itself."""
+    manifest = quant_model / _MANIFEST
+    if manifest.is_file():
+        return building.make_recipe(json.loads(manifest.read_text(encoding="utf-8"))["recipe"], str(manifest))
+    facts = graphs.summary(graphs.load(quant_model)).precision
+    wishes = building.Wishes(precision=repair.precision or facts.label, calibration=repair.calibration)
+    layer = {
+        "optimize": False,
+        "compile": False,
+        "quantize": {"per_channel": any(word.startswith("per-axis") for word in facts.granularity)},
+    }
+    return building.resolve_recipe(sources.OnnxSource(str(float_model.absolute())), target, wishes, layer)
+
+
+def _deliver(float_model: Path, recipe: Recipe, repair: Repair) -> Path | None:
+    if repair.save_recipe is not None:
+        repair.save_recipe.write_text(building.toml_text(recipe), encoding="utf-8")
+    if repair.output is None:
+        return None
+    with stores.Store() as store:
+        result = building.build(sources.OnnxSource(str(float_model.absolute())), recipe, store=store)
+        return building.deliver(result, repair.output, store=store, overwrite=repair.overwrite)

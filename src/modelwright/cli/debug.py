@@ -1,0 +1,115 @@
+"""`wright debug`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from modelwright._json import plain
+from modelwright._lazy import lazy
+from modelwright.cli._fixing import Repair, Repaired, fix_options, run_fix
+from modelwright.cli._options import Output, output_options, target_options
+from modelwright.cli._types import Size
+from modelwright.cli.eval import Ratio
+
+if TYPE_CHECKING:
+    from modelwright import quality
+    from modelwright.quality import DebugReport, FixOptions
+    from modelwright.report import debug as report
+    from modelwright.report import debug_html as page
+    from modelwright.report import fix as fix_report
+    from modelwright.targets import Target
+else:
+    quality = lazy("modelwright.quality")
+    report = lazy("modelwright.report.debug")
+    page = lazy("modelwright.report.debug_html")
+    fix_report = lazy("modelwright.report.fix")
+
+_SAMPLES, _FIX_SAMPLES = 8, 64
+
+
+@click.command("debug")
+@click.option(
+    "--float", "float_model", type=click.Path(path_type=Path), required=True, help="The model before (.onnx)."
+)
+@click.option("--quant", "quant_model", type=click.Path(path_type=Path), help="The model after (.onnx, build folder).")
+@click.option("--data", default="random", show_default=True, help="Samples: .npz, a folder of them, file.py:function.")
+@click.option("--samples", type=int, help=f"How many to use.  [default: {_SAMPLES}, with --fix {_FIX_SAMPLES}]")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of made-up samples.")
+@click.option("--scale", type=Ratio(), help="Factor for uint8 pixels, for example 1/255.")
+@click.option("--memory-budget", type=Size(), default="1GiB", show_default=True, help="For tensors held at a time.")
+@click.option("--fail-under-db", type=float, help="Exit 1 when an output is below this SQNR.")
+@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write a page with curves and tables.")
+@fix_options
+@target_options
+@output_options
+def command(
+    float_model: Path, quant_model: Path | None, wanted: tuple[Target, ...], fail_under_db: float | None,
+    html: Path | None, repair: Repair | None, out: Output, **said: Any,
+) -> int:  # fmt: skip
+    """Where a quantized model leaves its float model, tensor by tensor, and which nodes made the noise.
+
+    Every tensor both models have is compared: local (its own rounding), cumulative (against the float run), and what
+    its node added. Weights are dequantized in float64. Without --quant: the same model on --target against the CPU.
+    With --fix: half of the samples choose which nodes get more bits, the other half check; exit 1 when that fails.
+    """
+    names = ("data", "seed", "scale", "memory_budget")
+    options = quality.DebugOptions(
+        # With --fix the target is asked for its placement; its simulator would be too slow to search with.
+        target=wanted[0] if repair is None else None,
+        samples=said["samples"] if said["samples"] is not None and repair is None else _SAMPLES,
+        **{name: said[name] for name in names},
+    )
+    with out.console(sys.stderr).status("starting") as status:
+
+        def tell(text: str, _: float | None) -> None:
+            status.update(text)
+
+        found = quality.debug(float_model, quant_model, options, on_progress=tell)
+        fixed = None
+        if repair is not None:
+            asked = _fix_options(repair, said, wanted[0])
+            fixed = run_fix((float_model, quant_model), repair, asked, wanted[0], tell)
+    if html is not None:
+        html.write_text(page.debug_html(found), encoding="utf-8")
+        out.note(f"wrote {html}")
+    return _answer(found, fixed, fail_under_db, out)
+
+
+def _fix_options(repair: Repair, said: dict[str, Any], target: Target) -> FixOptions:
+    return quality.FixOptions(
+        data=said["data"],
+        samples=said["samples"] if said["samples"] is not None else _FIX_SAMPLES,
+        seed=said["seed"],
+        scale=said["scale"],
+        target_sqnr=repair.target_sqnr,
+        target_drop=quality.parse_allowance(repair.target_drop) if repair.target_drop is not None else None,
+        metric=repair.metric,
+        target=target,
+        raise_to=repair.raise_to,
+    )
+
+
+def _answer(found: DebugReport, fixed: Repaired | None, fail_under_db: float | None, out: Output) -> int:
+    passed = _passed(found, fail_under_db) if fixed is None else fixed.result.met
+    document = {**plain(found), "fail_under_db": fail_under_db, "passed": passed, "fix": None, "folder": None}
+    if fixed is not None:
+        document |= {"fix": fixed.result, "folder": fixed.folder}
+
+    def render(_: Any, console: Any) -> None:
+        report.render_debug(found, console)
+        if fixed is not None:
+            fix_report.render_fix(fixed.result, fixed.folder, console)
+
+    out.answer("debug", document, render)
+    return 0 if passed else 1
+
+
+def _passed(found: DebugReport, fail_under_db: float | None) -> bool:
+    if found.status in ("no_match", "failed"):
+        return False
+    lowest = found.worst_output_db
+    return fail_under_db is None or lowest is None or lowest >= fail_under_db

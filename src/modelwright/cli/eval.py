@@ -1,0 +1,126 @@
+"""`wright eval`."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from modelwright._lazy import lazy
+from modelwright.cli._options import Output, output_options
+from modelwright.errors import UsageError
+
+if TYPE_CHECKING:
+    from modelwright import quality
+    from modelwright.report import eval as report
+else:
+    quality = lazy("modelwright.quality")
+    report = lazy("modelwright.report.eval")
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Ratio(click.ParamType[float]):
+    """`1/255`, `0.5`."""
+
+    name = "FACTOR"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        above, _, below = str(value).partition("/")
+        try:
+            return float(above) / float(below or 1)
+        except (ValueError, ZeroDivisionError):
+            self.fail(f"'{value}' is not a factor; write for example 1/255 or 0.5", param, ctx)
+
+
+def data_options(function: F) -> F:
+    """Adds what says which samples are used and how; hands the command `data`."""
+
+    @click.option("--data", "source", required=True, help="A folder, an .npz, a `datasets` id, or the word random.")
+    @click.option("--samples", type=click.IntRange(min=1), help="How many, drawn by --seed (default: all).")
+    @click.option("--seed", default=0, show_default=True, help="For drawing samples and for made-up inputs.")
+    @click.option("--scale", type=Ratio(), help="Factor for uint8 pixels, for example 1/255.")
+    @click.option("--processor", help="Folder with the model's tokenizer, image or audio processor.")
+    @click.option("--column", multiple=True, metavar="FIELD=COLUMN", help="Where the data keeps a field. Repeatable.")
+    @functools.wraps(function)
+    def wrapper(
+        *args: Any,
+        source: str,
+        samples: int | None,
+        seed: int,
+        scale: float | None,
+        processor: str | None,
+        column: tuple[str, ...],
+        **kwargs: Any,
+    ) -> Any:
+        choice = quality.DataChoice(source, samples, seed, scale, processor, _pairs("--column", column))
+        return function(*args, data=choice, **kwargs)
+
+    return wrapper  # type: ignore[return-value]
+
+
+@click.command("eval")
+@click.argument("candidate", type=click.Path(path_type=Path))
+@click.option("--reference", required=True, help="What it must not fall behind: .onnx, build folder or Hugging Face.")
+@data_options
+@click.option("--task", help="How rows are scored, for example image-classification; a wrong word lists them all.")
+@click.option("--metric", help="Your own score instead of a task: file.py:function of (outputs, row).")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of the task. Repeatable.")
+@click.option("--max-drop", help="Allowed loss: 1% of the reference, 0.01 in the metric's unit, or 1pt.")
+@click.option("--outputs", is_flag=True, help="Compare raw outputs; needs no labels.")
+@click.option("--min-cosine", type=float, help="With --outputs: of the worst sample of every output.")
+@click.option("--min-sqnr", type=float, help="With --outputs: dB, of the worst sample of every output.")
+@click.option("--target", default="cpu", show_default=True, help="What the candidate runs on.")
+@click.option("--reference-target", default="cpu", show_default=True, help="What the reference runs on.")
+@output_options
+def command(
+    candidate: Path,
+    reference: str,
+    data: Any,
+    task: str | None,
+    metric: str | None,
+    settings: tuple[str, ...],
+    max_drop: str | None,
+    outputs: bool,
+    min_cosine: float | None,
+    min_sqnr: float | None,
+    target: str,
+    reference_target: str,
+    out: Output,
+) -> int:
+    """Is CANDIDATE (.onnx or build folder) as accurate as its reference, on the same samples, in the same run?
+
+    With --max-drop the answer is pass, fail or inconclusive, at 95 % confidence, and inconclusive says how many samples
+    would decide. Exit 0 only for pass, 1 for the other two. Without it the numbers are shown and nothing is judged,
+    except that NaN from the candidate always fails.
+    """
+    options = quality.EvalOptions(
+        metric=metric,
+        settings=_pairs("--set", settings),
+        max_drop=quality.parse_allowance(max_drop) if max_drop is not None else None,
+        outputs=outputs,
+        min_cosine=min_cosine,
+        min_sqnr_db=min_sqnr,
+        target=target,
+        reference_target=reference_target,
+    )
+    with report.Watch(out.console(sys.stderr), quiet=out.quiet or out.json) as watch:
+        result = quality.evaluate(candidate, reference, data, task, options, on_progress=watch)
+    out.answer("eval", result, report.render_eval)
+    return 0 if result.verdict in (None, quality.EvalVerdict.PASS) else 1
+
+
+def _pairs(option: str, words: tuple[str, ...]) -> dict[str, str]:
+    found = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not key or not equals or not value:
+            raise UsageError(
+                f"cannot read {option} {word}", cause="it is written NAME=VALUE", fix=f"{option} name=value"
+            )
+        found[key] = value
+    return found

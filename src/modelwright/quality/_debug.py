@@ -1,0 +1,81 @@
+"""Where a quantized model leaves its float model: every tensor, both ways, with the noise traced to its makers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from modelwright.errors import InputError, UsageError
+from modelwright.quality._debug_run import Request, run_debug
+from modelwright.quality._debug_types import DEFAULT_BUDGET, DEFAULT_SAMPLES, DebugReport
+from modelwright.sources import calibration_source
+from modelwright.targets import Target, parse_target
+from modelwright.worker import ProgressCallback, run
+
+_LIMIT_S = 4 * 3600.0
+_SMALLEST_BUDGET = 1 << 20
+
+
+@dataclass(frozen=True)
+class DebugOptions:
+    """How to compare. `data` is `random`, an .npz file, a folder of them, or file.py:function; `scale` is for uint8."""
+
+    data: str = "random"
+    samples: int = DEFAULT_SAMPLES
+    seed: int = 0
+    memory_budget: int = DEFAULT_BUDGET
+    target: Target | None = None
+    origin: bool = True
+    scale: float | None = None
+
+
+def debug(
+    float_model: str | Path,
+    quant_model: str | Path | None = None,
+    options: DebugOptions | None = None,
+    *,
+    on_progress: ProgressCallback | None = None,
+) -> DebugReport:
+    """Compare a float model with its quantized form; without one, the model on the CPU with itself on the target."""
+    options = options or DebugOptions()
+    target = options.target or parse_target("cpu")
+    _check(options, quant_model, target)
+    request = Request(
+        float_model=str(model_file(float_model)),
+        quant_model=str(model_file(quant_model if quant_model is not None else float_model)),
+        target=target,
+        source=calibration_source(options.data, options.seed),
+        samples=options.samples,
+        budget=options.memory_budget,
+        origin=options.origin,
+        scale=options.scale,
+    )
+    result = run(run_debug.call(request), timeout=_LIMIT_S, on_progress=on_progress)
+    return replace(result.unwrap(), peak_rss_bytes=result.peak_rss_bytes)
+
+
+def model_file(given: str | Path) -> Path:
+    """The model itself, or the one in a build folder."""
+    path = Path(given).expanduser().absolute()
+    if path.is_dir():
+        path = path / "model.onnx"
+    if not path.is_file():
+        raise InputError(f"{given} does not exist", cause="there is no such model", fix="Check the path.")
+    return path
+
+
+def _check(options: DebugOptions, quant_model: str | Path | None, target: Target) -> None:
+    if options.samples < 1:
+        raise UsageError(
+            f"{options.samples} samples cannot be compared", cause="it takes at least one", fix="use --samples 8"
+        )
+    if options.memory_budget < _SMALLEST_BUDGET:
+        raise UsageError(
+            "the memory budget is too small", cause="it must be at least 1 MiB", fix="use --memory-budget 512MiB"
+        )
+    if quant_model is None and str(target) == "cpu":
+        raise UsageError(
+            "there is nothing to compare with",
+            cause="without a quantized model the same model is run on another target",
+            fix="give --quant MODEL, or --target qnn-npu",
+        )

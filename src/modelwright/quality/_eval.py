@@ -1,0 +1,99 @@
+"""Task accuracy of a candidate against its reference, on the same samples in the same run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from modelwright.errors import InputError, UsageError
+from modelwright.quality._eval_data import RANDOM
+from modelwright.quality._eval_judge import judge
+from modelwright.quality._eval_models import Side
+from modelwright.quality._eval_run import Job, measure_pair
+from modelwright.quality._eval_types import DataChoice, EvalOptions, EvalResult
+from modelwright.quality.tasks import canonical_name
+from modelwright.quality.tasks._custom import check_reference
+from modelwright.sources import BuildSource, HfSource, OnnxSource, fetch, resolve_source
+from modelwright.targets import parse_target
+from modelwright.worker import ProgressCallback, run
+
+_STALL_S = 1800.0
+_MODEL = "model.onnx"
+
+
+def evaluate(
+    candidate: str | Path,
+    reference: str | Path,
+    data: DataChoice,
+    task: str | None = None,
+    options: EvalOptions | None = None,
+    *,
+    on_progress: ProgressCallback | None = None,
+) -> EvalResult:
+    """Measure both models and judge the difference.
+
+    `candidate` is an .onnx file or a build folder; `reference` may be a Hugging Face model too, which PyTorch runs.
+    """
+    options = options or EvalOptions()
+    name = _checked(data, task, options)
+    ours = _side(candidate, options.target)
+    theirs = _side(reference, options.reference_target)
+    if isinstance(ours.model, HfSource):
+        raise UsageError(
+            f"{ours.name} is not an artifact",
+            cause="the candidate is what would be shipped: an .onnx file or a build folder",
+            fix="Build it first with `wright build`; PyTorch can be the --reference.",
+        )
+    if data.processor is None and isinstance(theirs.model, HfSource):
+        data = replace(data, processor=theirs.model.folder)
+    job = Job(ours, theirs, data, name, options.metric, options.settings)
+    result = run(measure_pair.call(job), timeout=options.timeout_s, stall=_STALL_S, on_progress=on_progress)
+    return judge(result.unwrap(), name, options)
+
+
+def _checked(data: DataChoice, task: str | None, options: EvalOptions) -> str | None:
+    """The task's one spelling; combinations that mean nothing are refused before anything runs."""
+    name = canonical_name(task) if task is not None else None
+    if options.metric is not None:
+        check_reference(options.metric)
+    scored = name is not None or options.metric is not None
+    for wrong, problem, fix in (
+        (name is not None and options.metric is not None, "--task and --metric both say how to score", "Give one."),
+        (not scored and not options.outputs, "nothing says what to measure", "Give --task, --metric or --outputs."),
+        (options.max_drop is not None and not scored, "--max-drop needs a metric", "Add --task or --metric."),
+        (bool(options.settings) and name is None, "--set is for tasks", "Add --task."),
+        (data.samples is not None and data.samples < 1, f"{data.samples} samples decide nothing", "--samples 500"),
+        (scored and data.source == RANDOM, "made-up inputs have no labels", "Use --data random with --outputs only."),
+        (_gated(options) and not options.outputs, "--min-cosine and --min-sqnr compare outputs", "Add --outputs."),
+        (data.scale is not None and data.scale <= 0, "--scale must be positive", "--scale 1/255"),
+    ):
+        if wrong:
+            raise UsageError(problem, cause="these options do not go together or mean nothing", fix=fix)
+    return name
+
+
+def _gated(options: EvalOptions) -> bool:
+    return options.min_cosine is not None or options.min_sqnr_db is not None
+
+
+def _side(model: str | Path, target: str) -> Side:
+    parse_target(target)
+    source = resolve_source(str(model))
+    if isinstance(source, HfSource):
+        return Side(source.name, source if source.folder else fetch(source), target)
+    path = Path(source.path) if isinstance(source, OnnxSource) else _built(source)
+    if not path.is_file():
+        raise InputError(f"{model} does not exist", cause="no such file", fix="Check the path.")
+    return Side(str(model), str(path), target)
+
+
+def _built(source: BuildSource) -> Path:
+    path = Path(source.folder, _MODEL)
+    if not path.is_file():
+        parts = sorted(item.parent.name for item in Path(source.folder).glob(f"*/{_MODEL}"))
+        raise InputError(
+            f"{Path(source.folder).name} is a build of several models",
+            cause=f"its parts are {', '.join(parts) or 'unknown'}, and a task is scored on one graph",
+            fix="Evaluate one part with --outputs, or a graph that holds the whole model.",
+        )
+    return path

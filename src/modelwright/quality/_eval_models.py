@@ -1,0 +1,100 @@
+"""The two sides of an evaluation: an ONNX model on a target, or the PyTorch model it came from. Runs in a child."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from modelwright._lazy import lazy
+from modelwright.quality._eval_types import Bound
+from modelwright.sources import HfSource
+from modelwright.stages.export import ExportParams
+from modelwright.targets import TensorSpec, open_session, parse_target
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+    from numpy.typing import NDArray
+
+    from modelwright.stages import export as loading
+else:
+    np = lazy("numpy")
+    torch = lazy("torch")
+    loading = lazy("modelwright.stages.export")
+
+Feeds = Mapping[str, "NDArray[Any]"]
+
+
+class Model(Protocol):
+    """Something that answers."""
+
+    @property
+    def inputs(self) -> Sequence[TensorSpec]: ...
+    @property
+    def bound(self) -> Bound: ...
+    def run(self, feeds: Feeds) -> dict[str, NDArray[Any]]: ...
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Side:
+    """One model of the pair, as the parent names it."""
+
+    name: str
+    model: str | HfSource
+    target: str
+
+
+class OnnxModel:
+    def __init__(self, side: Side) -> None:
+        assert isinstance(side.model, str)
+        self._session = open_session(side.model, parse_target(side.target))
+        facts = self._session.facts
+        self.inputs: Sequence[TensorSpec] = self._session.inputs
+        self.bound = Bound(
+            model=side.name,
+            engine=f"onnxruntime {facts.onnxruntime}",
+            target=facts.target,
+            providers=facts.providers,
+            nodes_per_ep=facts.nodes_per_ep,
+            simulated=facts.simulated,
+        )
+
+    def run(self, feeds: Feeds) -> dict[str, NDArray[Any]]:
+        return self._session.run(feeds)
+
+    def close(self) -> None:
+        self._session.close()
+
+
+class TorchModel:
+    """The checkpoint in fp32 on the CPU. It takes the arrays that the candidate takes, in any size."""
+
+    def __init__(self, side: Side, inputs: Sequence[TensorSpec]) -> None:
+        assert isinstance(side.model, HfSource)
+        source = side.model
+        params = ExportParams(
+            task=source.task, random_weights=source.random_weights, trust_remote_code=source.trust_remote_code
+        )
+        self._model = loading.load_model(source, params).model
+        # PyTorch looks ids up by int64 only, whatever width the candidate's graph takes.
+        self.inputs = [TensorSpec(spec.name, _wide(spec.dtype), spec.shape) for spec in inputs]
+        self.bound = Bound(side.name, f"torch {torch.__version__}", "cpu", (), (), simulated=False)
+
+    def run(self, feeds: Feeds) -> dict[str, NDArray[Any]]:
+        tensors = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in feeds.items()}
+        with torch.inference_mode():
+            answer = self._model(**tensors, return_dict=True)
+        return {name: value.numpy() for name, value in answer.items() if isinstance(value, torch.Tensor)}
+
+    def close(self) -> None:
+        return None
+
+
+def _wide(dtype: str) -> str:
+    return {"int32": "int64", "float16": "float32"}.get(dtype, dtype)
+
+
+def open_model(side: Side, like: Sequence[TensorSpec] = ()) -> Model:
+    return OnnxModel(side) if isinstance(side.model, str) else TorchModel(side, like)

@@ -1,0 +1,149 @@
+"""What an evaluation is asked for, and what it answers. No field here is a time: accuracy runs never speak of speed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from modelwright.errors import UsageError
+from modelwright.metrics import Aggregate
+from modelwright.quality._paired import EvalVerdict, Paired
+from modelwright.quality.tasks import Metric
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """How much worse the candidate may be: a share of the reference's metric, or an amount in the metric's unit."""
+
+    amount: float
+    relative: bool
+
+    def __str__(self) -> str:
+        return f"{100 * self.amount:g} %" if self.relative else f"{self.amount:g}"
+
+
+def parse_allowance(text: str) -> Allowance:
+    """`1%` is relative to the reference, `0.01` and `1pt` (one point of a share) are absolute."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(%|pt|points?)?\s*", text.lower())
+    if found is None or not 0.0 < float(found.group(1)) < 1e6:
+        raise UsageError(
+            f"cannot read the allowed drop '{text}'",
+            cause="it is a positive number, alone (in the metric's unit), with % (of the reference) or pt (points)",
+            fix="--max-drop 1%, --max-drop 0.01 or --max-drop 1pt",
+        )
+    amount, unit = float(found.group(1)), found.group(2)
+    return Allowance(amount / 100 if unit else amount, relative=unit == "%")
+
+
+@dataclass(frozen=True)
+class DataChoice:
+    """Which samples. `source` is a path, `random`, or a `datasets` id with :config and @split behind it."""
+
+    source: str
+    samples: int | None = None
+    seed: int = 0
+    scale: float | None = None
+    processor: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class EvalOptions:
+    """Beside the models and the data. `metric` is `file.py:function`; `settings` are the task's own."""
+
+    metric: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    max_drop: Allowance | None = None
+    outputs: bool = False
+    min_cosine: float | None = None
+    min_sqnr_db: float | None = None
+    target: str = "cpu"
+    reference_target: str = "cpu"
+    alpha: float = 0.05
+    timeout_s: float = 6 * 3600.0
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What a model really ran on."""
+
+    model: str
+    engine: str
+    target: str
+    providers: tuple[str, ...]
+    nodes_per_ep: tuple[tuple[str, int], ...]
+    simulated: bool
+
+
+@dataclass(frozen=True)
+class SampleFailure:
+    """A sample that gave no score: NaN or infinity came out."""
+
+    index: int
+    side: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class SampleScore:
+    """What one sample (its row in the data) contributes to each metric; for a mean that is its score.
+
+    None is a failed sample.
+    """
+
+    index: int
+    candidate: float | None
+    reference: float | None
+
+
+@dataclass(frozen=True)
+class EvalData:
+    """`available` rows are there, `selected` were used; `digest` is SHA-256 over what was fed."""
+
+    source: str
+    kind: str
+    available: int
+    selected: int
+    seed: int
+    digest: str
+
+
+@dataclass(frozen=True)
+class EvalOutput:
+    """One output against the reference's. `problem` is set when it cannot be compared at all."""
+
+    output: str
+    scores: Aggregate | None
+    problem: str | None
+
+
+@dataclass(frozen=True)
+class Values:
+    """The metric of both models; None comes with the reason."""
+
+    candidate: float | None
+    reference: float | None
+    drop: float | None
+    reason: str | None
+    more: Mapping[str, tuple[float | None, float | None]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class EvalResult:
+    """The answer. `verdict` is None where nothing was asked to hold; `reasons` say what decided it."""
+
+    task: str | None
+    metric: Metric | None
+    max_drop: str | None
+    verdict: EvalVerdict | None
+    reasons: tuple[str, ...]
+    warnings: tuple[str, ...]
+    candidate: Bound
+    reference: Bound
+    data: EvalData
+    values: Values | None
+    comparison: Paired | None
+    outputs: tuple[EvalOutput, ...]
+    failures: tuple[SampleFailure, ...]
+    scores: tuple[SampleScore, ...]

@@ -1,0 +1,177 @@
+"""The smallest set of nodes to give more bits: by the noise they add, then verified one by one."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from modelwright.errors import UsageError
+from modelwright.quality._debug import DebugOptions, debug, model_file
+from modelwright.quality._fix_actions import actions, combined
+from modelwright.quality._fix_bench import CHECK, CHOOSE, Bench, Candidate
+from modelwright.quality._fix_types import FixOptions, FixPlan, FixResult, FixRow, FixScore, FixStatus, Level, Raise
+from modelwright.quality._match_view import view
+from modelwright.stages.quantize import steps_of
+from modelwright.worker import ProgressCallback, Worker
+
+_MIN_SAMPLES = 2
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What one way of raising came to."""
+
+    level: Level
+    chosen: tuple[Raise, ...]
+    candidate: Candidate
+    met: bool
+
+
+def fix(
+    float_model: str | Path, plan: FixPlan, options: FixOptions, *, on_progress: ProgressCallback | None = None
+) -> FixResult:
+    """Quantize again with as few exceptions as the target allows, and check the result on samples not chosen from."""
+    _check(options)
+    say = on_progress or _silent
+    with tempfile.TemporaryDirectory(prefix="wright-fix-") as folder, Worker() as worker:
+        bench = Bench(model_file(float_model), plan, options, Path(folder), worker, say)
+        start = bench.build(plan.quantize)
+        if bench.met_on(start, CHOOSE, margin=True) and bench.met_on(start, CHECK, margin=False):
+            return _result(bench, "already_met", None, _Found("float", (), start, True), ())
+        found = _search(bench, plan, options, start)
+        status, reason = _verdict(bench, found)
+        return _result(bench, status, reason, found, tuple(_levels(plan, options)), start)
+
+
+def _search(bench: Bench, plan: FixPlan, options: FixOptions, start: Candidate) -> _Found:
+    """Every level that suits the target is tried; the one that holds together best on it wins."""
+    bench.say("looking for where the noise is made", None)
+    asked = DebugOptions(data=options.data, samples=min(8, bench.half), seed=options.seed, scale=options.scale)
+    report = debug(bench.base, start.path, asked)
+    base = view(str(bench.base))
+    found = []
+    for level in _levels(plan, options):
+        offered = actions(report, base, plan.quantize, level)
+
+        def trial(chosen: Sequence[Raise]) -> Candidate:
+            return bench.build(combined(chosen, plan.quantize, base))
+
+        chosen, met = _smallest(offered, lambda picked: bench.met_on(trial(picked), CHOOSE, margin=True), bench)
+        found.append(_Found(level, tuple(chosen), trial(chosen), met))
+    # Without a set that is good enough nothing is raised: half a repair is not offered as one.
+    return min(found, key=lambda item: _cost(item, bench))
+
+
+def _smallest(offered: list[Raise], good: Callable[[Sequence[Raise]], bool], bench: Bench) -> tuple[list[Raise], bool]:
+    """The shortest prefix that is good enough, found by doubling and halving; then what it can do without."""
+    size = 1
+    while not good(offered[:size]):
+        if size >= len(offered) or bench.spent:
+            return [], False
+        size = min(2 * size, len(offered))
+    low, high = size // 2, size
+    while high - low > 1 and not bench.spent:
+        middle = (low + high) // 2
+        low, high = (low, middle) if good(offered[:middle]) else (middle, high)
+    kept = offered[:high]
+    for item in reversed(offered[: high - 1]):
+        rest = [one for one in kept if one is not item]
+        if rest and not bench.spent and good(rest):
+            kept = rest
+    return kept, True
+
+
+def _levels(plan: FixPlan, options: FixOptions) -> list[Level]:
+    """A CPU runs float faster than 16-bit pairs; an NPU keeps 16-bit tensors in one piece, and float may cut it."""
+    static = steps_of(plan.quantize.precision)[0].kind == "static"
+    if not static or options.raise_to == "float":
+        return ["float"]
+    if options.raise_to == "16bit":
+        return ["16bit"]
+    return ["float"] if options.target is None or options.target.device == "cpu" else ["16bit", "float"]
+
+
+def _cost(found: _Found, bench: Bench) -> tuple[bool, int, int, int, int]:
+    """Placement first: a graph in many pieces is no repair."""
+    placed = bench.placed(found.candidate)
+    pieces, left = (placed.partitions or 0, placed.left_nodes or 0) if placed else (0, 0)
+    return not found.met, left, pieces, len(found.chosen), found.candidate.file_bytes
+
+
+def _verdict(bench: Bench, found: _Found) -> tuple[FixStatus, str | None]:
+    if not found.met:
+        why = "the limit on builds was reached" if bench.spent else "even with every noisy node raised"
+        return "not_met", f"the target is not met, {why}"
+    if not bench.met_on(found.candidate, CHECK, margin=False):
+        return (
+            "not_met",
+            "the target is met on the samples that chose, but not on the ones kept for the check",
+        )
+    return "met", None
+
+
+def _result(
+    bench: Bench,
+    status: FixStatus,
+    reason: str | None,
+    found: _Found,
+    levels: tuple[Level, ...],
+    start: Candidate | None = None,
+) -> FixResult:
+    candidates = [("quantized", 0, start or found.candidate)]
+    if found.chosen:
+        candidates.append(("repaired", len(found.chosen), found.candidate))
+    times = bench.times([bench.base, *(item.path for _, _, item in candidates)])
+    scored = [_row(bench, *item, p50) for item, p50 in zip(candidates, times[1:], strict=True)]
+    rows = [_float_row(bench, times[0]), *scored]
+    return FixResult(
+        status=status,
+        reason=reason,
+        wanted=bench.wanted,
+        metric=bench.metric,
+        target=str(bench.options.target or "cpu"),
+        raised=found.chosen,
+        quantize=found.candidate.params,
+        rows=tuple(rows),
+        builds=bench.builds,
+        choose_samples=rows[1].choose.samples if rows[1].choose else 0,
+        check_samples=rows[1].check.samples if rows[1].check else 0,
+        random_data=bench.options.data == "random",
+        strategies=levels,
+    )
+
+
+def _row(bench: Bench, name: str, raised: int, item: Candidate, p50: float | None) -> FixRow:
+    row = FixRow(name, raised, item.file_bytes, bench.score(item, CHOOSE), bench.score(item, CHECK), p50)
+    placed = bench.placed(item)
+    return replace(row, partitions=placed.partitions, left_nodes=placed.left_nodes) if placed else row
+
+
+def _float_row(bench: Bench, p50: float | None) -> FixRow:
+    choose, check = (FixScore(item.samples, None, item.metric) for item in bench.reference_scores)
+    return FixRow("float", 0, bench.base_bytes, choose, check, p50)
+
+
+def _check(options: FixOptions) -> None:
+    if (options.target_sqnr is None) == (options.target_drop is None):
+        raise UsageError(
+            "say what must hold after the repair",
+            cause="exactly one of --target-sqnr and --target-drop is needed",
+            fix="--fix --target-sqnr 35, or --fix --target-drop 1% with labelled data",
+        )
+    if options.metric is not None and options.target_drop is None:
+        raise UsageError(
+            "--metric needs --target-drop", cause="an SQNR needs no metric", fix="--target-drop 1% --metric file.py:f"
+        )
+    if options.samples < _MIN_SAMPLES:
+        raise UsageError(
+            f"{options.samples} samples cannot be split",
+            cause="one half chooses and the other half checks",
+            fix="--samples 64",
+        )
+
+
+def _silent(message: str, fraction: float | None) -> None:
+    """Nobody listens."""

@@ -1,0 +1,81 @@
+"""From a report to things that can be done: which nodes to leave float, which tensors to widen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from modelwright.quality._debug_types import Activation, DebugReport
+from modelwright.quality._fix_types import Level, Raise
+from modelwright.quality._match_view import View, label
+from modelwright.stages.quantize import QuantizeParams, TensorOverride, steps_of
+from modelwright.stages.quantize._scope import static_operators
+
+_MOSTLY = 0.5
+# onnxruntime quantizes the weights of these by itself when it loads a model in which they stand, left in float,
+# between quantized tensors. To stay float, their results must too.
+_TAKEN_BACK = ("Conv", "ConvTranspose", "Gemm")
+
+
+def actions(report: DebugReport, view: View, params: QuantizeParams, level: Level) -> list[Raise]:
+    """In the order of the noise they add. With 16 bits, what is clipped still has to become float."""
+    scope = _scope(view, params)
+    weights = {row.node: row.weight_name for row in report.weights}
+    found = [_action(row, view, scope, weights, level) for row in report.originators]
+    return [item for item in found if item.excludes or item.overrides]
+
+
+def combined(chosen: Iterable[Raise], params: QuantizeParams, view: View) -> QuantizeParams:
+    """The parameters of a build with all of these; a tensor that no quantized node touches needs no type."""
+    picked = list(chosen)
+    excludes = dict.fromkeys((*params.nodes_to_exclude, *(name for item in picked for name in item.excludes)))
+    overrides = {item.tensor: item for item in params.overrides}
+    overrides |= {item.tensor: item for one in picked for item in one.overrides}
+    useful = tuple(item for item in overrides.values() if _touched(item.tensor, view, set(excludes)))
+    changed = {"nodes_to_exclude": tuple(excludes), "overrides": useful}
+    return QuantizeParams(**{**vars(params), **changed})
+
+
+def _scope(view: View, params: QuantizeParams) -> frozenset[str]:
+    """Names of the nodes that this precision quantizes."""
+    step = steps_of(params.precision)[0]
+    if step.kind != "static":
+        return frozenset(node.name for node in view.nodes if node.name)
+    operators = {*static_operators(view.graph.model, params, step.activation_bits), "Gather"}
+    return frozenset(node.name for node in view.nodes if node.op_type in operators and node.name)
+
+
+def _action(row: Activation, view: View, scope: frozenset[str], weights: dict[str, str], level: Level) -> Raise:
+    tensor_noise = _is_tensor_noise(row)
+    near = set(row.nodes)
+    if tensor_noise or row.op_type in _TAKEN_BACK:
+        near |= {label(node) for node in view.readers(row.tensor_name)}
+    clipped = (row.clip_noise_share or 0.0) > _MOSTLY
+    use: Level = "16bit" if level == "16bit" and not (tensor_noise and clipped) and row.dtype != "uint16" else "float"
+    overrides: tuple[TensorOverride, ...] = ()
+    if use == "16bit" and tensor_noise:
+        overrides = (TensorOverride(row.tensor_name, "uint16"),)
+    elif use == "16bit":
+        overrides = tuple(TensorOverride(weights[name], "int16") for name in row.nodes if name in weights)
+    return Raise(
+        tensor=row.tensor_name,
+        node=row.node,
+        what="activation" if tensor_noise else "weight",
+        level=use,
+        origin_share=row.origin_share or 0.0,
+        excludes=tuple(sorted(near & scope)) if use == "float" else (),
+        overrides=overrides,
+    )
+
+
+def _is_tensor_noise(row: Activation) -> bool:
+    """True when the tensor's own rounding and clipping make most of what was added here; else it is the weights."""
+    if row.local_sqnr_db is None or row.introduced_sqnr_db is None:
+        return False
+    share = 10.0 ** ((row.introduced_sqnr_db - row.local_sqnr_db) / 10.0)
+    return bool(share >= _MOSTLY)
+
+
+def _touched(tensor: str, view: View, excluded: set[str]) -> bool:
+    maker = view.maker(tensor)
+    nodes = [*view.readers(tensor), *([maker] if maker is not None else [])]
+    return any(label(node) not in excluded for node in nodes)

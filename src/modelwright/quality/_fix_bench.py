@@ -1,0 +1,172 @@
+"""Candidates: built by the pipeline's own stages, scored on the two halves of the data, each only once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from modelwright.errors import ExecutionError, InputError
+from modelwright.graph import external_data, load
+from modelwright.quality._fix_score import ScoreJob, name_all, score_model, time_models
+from modelwright.quality._fix_types import FixOptions, FixPlan, FixScore
+from modelwright.sources import RandomCalibration, calibration_source, specs_from_graph
+from modelwright.stages.optimize import run_optimize
+from modelwright.stages.quantize import QuantizeParams, run_quantize
+from modelwright.targets import placement
+from modelwright.worker import ProgressCallback, Worker
+
+_BUILD_S, _SCORE_S = 4 * 3600.0, 4 * 3600.0
+CHOOSE, CHECK = 0, 1
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A quantized model. `problem` says why there is none."""
+
+    params: QuantizeParams
+    path: Path
+    file_bytes: int
+    problem: str | None = None
+
+
+@dataclass(frozen=True)
+class Placed:
+    partitions: int | None
+    left_nodes: int | None
+
+
+class Bench:
+    """Builds and scores; what was built or scored before is remembered."""
+
+    def __init__(
+        self, model: Path, plan: FixPlan, options: FixOptions, folder: Path, worker: Worker, say: ProgressCallback
+    ) -> None:
+        self.options, self.say = options, say
+        self.half = options.samples // 2
+        self.metric = (options.metric or "label") if options.target_drop is not None else None
+        self.builds = 0
+        self._plan, self._folder, self._worker = plan, folder, worker
+        self._built: dict[QuantizeParams, Candidate] = {}
+        self._scores: dict[tuple[Path, int], FixScore] = {}
+        self._reference: dict[int, FixScore] = {}
+        self._places: dict[Path, Placed] = {}
+        self.base = self._prepared(model)
+        self.base_bytes = _file_bytes(self.base)
+
+    @property
+    def spent(self) -> bool:
+        return self.builds >= self.options.max_builds
+
+    @property
+    def wanted(self) -> str:
+        if self.options.target_sqnr is not None:
+            return f"SQNR of every output at least {self.options.target_sqnr:g} dB"
+        return f"{self.metric_name} at most {self.options.target_drop} below the float model"
+
+    @property
+    def metric_name(self) -> str:
+        return "accuracy" if self.metric == "label" else str(self.metric).rpartition(":")[2]
+
+    @property
+    def reference_scores(self) -> tuple[FixScore, FixScore]:
+        return self._reference[CHOOSE], self._reference[CHECK]
+
+    def build(self, params: QuantizeParams) -> Candidate:
+        """Quantize the base with these parameters; what the stage refuses becomes a candidate with a problem."""
+        if params in self._built:
+            return self._built[params]
+        self.builds += 1
+        self.say(f"building candidate {self.builds}", None)
+        folder = self._new_folder("candidate")
+        found = self._quantized(params, folder)
+        if found.problem is not None and not self._built:
+            raise ExecutionError(
+                "the model cannot be quantized as asked",
+                cause=found.problem,
+                fix="Check --precision and --calibration, or build it with `wright quantize` first.",
+            )
+        self._built[params] = found
+        return found
+
+    def met_on(self, candidate: Candidate, half: int, *, margin: bool) -> bool:
+        """Does the target hold on this half? With a margin, it will on other samples too, most likely."""
+        if candidate.problem is not None or (score := self.score(candidate, half)).problem is not None:
+            return False
+        if self.options.target_sqnr is not None:
+            sure = score.sqnr_low_db if margin else score.sqnr_db
+            return sure is None or sure >= self.options.target_sqnr
+        allowed, reference = self.options.target_drop, self._reference[half].metric
+        kept = score.metric_low if margin else score.metric
+        assert allowed is not None
+        assert reference is not None
+        assert kept is not None
+        return reference - kept <= (allowed.amount * abs(reference) if allowed.relative else allowed.amount)
+
+    def score(self, candidate: Candidate, half: int) -> FixScore:
+        key = (candidate.path, half)
+        if key not in self._scores:
+            self.say(f"scoring candidate {self.builds}", None)
+            call = score_model.call(str(candidate.path), self._job(half))
+            self._scores[key], self._reference[half] = self._worker.run(call, timeout=_SCORE_S).unwrap()
+        return self._scores[key]
+
+    def placed(self, candidate: Candidate) -> Placed | None:
+        """What the target's own partitioner makes of it; None for the CPU, which takes everything."""
+        target = self.options.target
+        if target is None or target.device == "cpu" or candidate.problem is not None:
+            return None
+        if candidate.path not in self._places:
+            self.say(f"asking {target} for its placement", None)
+            found = self._worker.run(placement.call(str(candidate.path), target), timeout=_SCORE_S).unwrap()
+            own = [share.partitions for share in found.eps if share.ep == target.provider.name]
+            known = found.status == "placed"
+            self._places[candidate.path] = Placed(
+                sum(own) if known else None, len(found.unsupported) if known else None
+            )
+        return self._places[candidate.path]
+
+    def times(self, models: Sequence[Path]) -> list[float | None]:
+        """Nothing when one of them does not run; a repair is not worth less for want of a time."""
+        self.say("timing on the CPU", None)
+        result = self._worker.run(
+            time_models.call([str(model) for model in models], self._job(CHOOSE)), timeout=_SCORE_S
+        )
+        return list(result.value) if result.ok and result.value is not None else [None for _ in models]
+
+    def _prepared(self, model: Path) -> Path:
+        optimize = self._plan.optimize
+        if optimize is not None and (optimize.passes or optimize.fix_dims or optimize.opset):
+            folder = self._new_folder("base")
+            self.say("optimizing", None)
+            self._worker.run(run_optimize.call(str(model), str(folder), optimize), timeout=_BUILD_S).unwrap()
+            model = folder / "model.onnx"
+        folder = self._new_folder("named")
+        return Path(self._worker.run(name_all.call(str(model), str(folder)), timeout=_BUILD_S).unwrap())
+
+    def _quantized(self, params: QuantizeParams, folder: Path) -> Candidate:
+        data = calibration_source(self._plan.calibration, self._plan.calibration_seed)
+        if isinstance(data, RandomCalibration):
+            data = RandomCalibration(data.seed, specs_from_graph(load(self.base)))
+        path = folder / "model.onnx"
+        try:
+            call = run_quantize.call(str(self.base), str(folder), params, data)
+            self._worker.run(call, timeout=_BUILD_S).unwrap()
+        except InputError as error:
+            return Candidate(params, path, 0, str(error))
+        return Candidate(params, path, _file_bytes(path))
+
+    def _job(self, half: int) -> ScoreJob:
+        source = calibration_source(self.options.data, self.options.seed)
+        return ScoreJob(str(self.base), source, self.half, half, self.options.scale, self.metric)
+
+    def _new_folder(self, name: str) -> Path:
+        folder = self._folder / f"{name}-{len(list(self._folder.iterdir()))}"
+        folder.mkdir()
+        return folder
+
+
+def _file_bytes(path: Path) -> int:
+    graph = load(path)
+    outside = {item.path for item in external_data(graph)}
+    return path.stat().st_size + sum(item.stat().st_size for item in outside)

@@ -1,0 +1,183 @@
+"""The answer of `wright debug`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from modelwright._lazy import lazy
+from modelwright.quality import Activation, DebugReport, NoiseShare, OutputScore, WeightScore
+
+if TYPE_CHECKING:
+    import rich.console
+    import rich.table
+    import rich.text
+else:
+    rich = lazy("rich")
+
+T = TypeVar("T")
+WORST = 10
+GOOD_DB, BAD_DB = 40.0, 20.0
+_STATUS = {"ok": "green", "partial": "yellow", "no_match": "bold red", "failed": "bold red"}
+
+
+def render_debug(report: DebugReport, console: rich.console.Console) -> None:
+    _headline(report, console)
+    if report.model_outputs:
+        _show("Outputs", _outputs(report.model_outputs), console)
+    if report.originators:
+        _show(f"Where the noise is made (by operator: {_shares(report.by_op_type)})", _originators(report), console)
+    _worst_activations(report, console)
+    if report.weights:
+        _worst_weights(report, console)
+    _closing(report, console)
+
+
+def decibels(number: float | None, reason: str | None) -> rich.text.Text:
+    """Green above 40 dB, yellow from 20, red below; without a number the reason, green when it is good news."""
+    if number is None:
+        word = reason or "unknown"
+        return rich.text.Text(word, style="green" if word == "identical" else "dim")
+    return rich.text.Text(f"{number:.1f}", style=color(number))
+
+
+def color(number: float) -> str:
+    return "green" if number > GOOD_DB else "yellow" if number >= BAD_DB else "red"
+
+
+def worst(rows: Sequence[T], key: Callable[[T], float | None], count: int = WORST) -> list[T]:
+    """The lowest numbers first; rows without a number are not among them."""
+    known = [(number, place, row) for place, row in enumerate(rows) if (number := key(row)) is not None]
+    return [row for _, _, row in sorted(known, key=lambda item: item[:2])[:count]]
+
+
+def _headline(report: DebugReport, console: rich.console.Console) -> None:
+    line = rich.text.Text()
+    line.append(report.status, style=_STATUS[report.status])
+    line.append(f"  {report.quant_model} against {report.float_model}, {report.mode}")
+    console.print(line)
+    if report.reason is not None:
+        console.print(rich.text.Text(report.reason, style=_STATUS[report.status]), soft_wrap=True)
+    if report.samples:
+        console.print(
+            rich.text.Text(_fed(report), style="bold yellow" if report.data.random else "dim"), soft_wrap=True
+        )
+    if report.runtimes is not None:
+        told = "  SIMULATED: numbers are the EP's, times would not be" if report.runtimes.simulated else ""
+        shown = f"{report.runtimes.candidate}, onnxruntime {report.runtimes.onnxruntime}{told}"
+        console.print(rich.text.Text(shown, style="dim"), soft_wrap=True)
+
+
+def _fed(report: DebugReport) -> str:
+    noun = "sample" if report.samples == 1 else "samples"
+    if report.data.random:
+        return f"{report.samples} made-up {noun}: real data can look different, give it with --data"
+    scaled = f", pixels times {report.data.scale:.6g}" if report.data.scale is not None else ""
+    return f"{report.samples} {noun} from {report.data.kind}{scaled}"
+
+
+def _show(title: str, table: rich.table.Table, console: rich.console.Console) -> None:
+    """The title as a line of its own: a table's title is broken at the table's width."""
+    console.print()
+    console.print(rich.text.Text(title, style="bold"), soft_wrap=True)
+    console.print(table)
+
+
+def _table(*columns: str) -> rich.table.Table:
+    table = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for name in columns:
+        table.add_column(name, justify="right" if name in _NUMBERS else "left", overflow="fold")
+    return table
+
+
+_NUMBERS = (
+    "SQNR dB",
+    "as executed",
+    "worst sample",
+    "cosine",
+    "top-1",
+    "share",
+    "adds dB",
+    "clipped",
+    "cumulative",
+    "local",
+)
+
+
+def _outputs(rows: Sequence[OutputScore]) -> rich.table.Table:
+    table = _table("SQNR dB", "as executed", "worst sample", "cosine", "top-1", "output")
+    for row in rows:
+        table.add_row(
+            decibels(row.cumulative_sqnr_db, row.cumulative_reason),
+            decibels(row.executed_sqnr_db, row.executed_reason),
+            decibels(row.cumulative_worst_db, "-"),
+            f"{row.cosine:.5f}" if row.cosine is not None else "-",
+            f"{row.top1:.1%}" if row.top1 is not None else "-",
+            rich.text.Text(row.output_name),
+        )
+    return table
+
+
+def _originators(report: DebugReport) -> rich.table.Table:
+    table = _table("share", "adds dB", "local", "cumulative", "clipped", "node", "tensor")
+    for row in report.originators[:WORST]:
+        table.add_row(
+            f"{row.origin_share:.1%}",
+            decibels(row.introduced_sqnr_db, row.introduced_reason),
+            decibels(row.local_sqnr_db, "-"),
+            decibels(row.cumulative_sqnr_db, row.cumulative_reason),
+            _percent(row.clip_fraction),
+            rich.text.Text(f"{row.node} ({row.op_type})" if row.op_type not in row.node else row.node),
+            rich.text.Text(row.tensor_name),
+        )
+    return table
+
+
+def _percent(fraction: float | None) -> str:
+    if fraction is None:
+        return "-"
+    return f"{fraction:.2%}" if fraction else "0 %"
+
+
+def _worst_activations(report: DebugReport, console: rich.console.Console) -> None:
+    views: tuple[tuple[str, Callable[[Activation], float | None], Any], ...] = (
+        ("local", lambda row: row.local_sqnr_db, report.summary.local),
+        ("cumulative", lambda row: row.cumulative_sqnr_db, report.summary.cumulative),
+    )
+    for name, key, spread in views:
+        rows = worst(report.activations, key)
+        if rows:
+            table = _table("SQNR dB", "tensor", "node")
+            for row in rows:
+                shown = f"{row.node} + {row.absorbed}" if row.absorbed else row.node
+                table.add_row(decibels(key(row), None), rich.text.Text(row.tensor_name), rich.text.Text(shown))
+            _show(f"Worst {name} ({_spread(spread)})", table, console)
+
+
+def _worst_weights(report: DebugReport, console: rich.console.Console) -> None:
+    table = _table("SQNR dB", "weight", "stored as", "node")
+    rows: list[WeightScore] = worst(report.weights, lambda row: row.weight_sqnr_db)
+    for row in rows:
+        stored = f"{row.dtype} per {row.granularity}"
+        table.add_row(
+            decibels(row.weight_sqnr_db, None), rich.text.Text(row.weight_name), stored, rich.text.Text(row.node)
+        )
+    _show(f"Worst weights ({_spread(report.summary.weight)})", table, console)
+
+
+def _spread(found: Any) -> str:
+    return f"{found.count} tensors, mean {found.mean:.1f}, min {found.min:.1f}, max {found.max:.1f}"
+
+
+def _shares(groups: Sequence[NoiseShare]) -> str:
+    return ", ".join(f"{group.name} {group.share:.0%}" for group in groups[:5] if group.share > 0)
+
+
+def _closing(report: DebugReport, console: rich.console.Console) -> None:
+    for title, items in (("float", report.unmatched_float), ("quantized", report.unmatched_quant)):
+        if items:
+            first = "; ".join(f"{item.name}: {item.reason}" for item in items[:3])
+            more = f"; and {len(items) - 3} more (--json lists all)" if len(items) > 3 else ""
+            console.print(rich.text.Text(f"only in the {title} model, {len(items)}: {first}{more}", style="dim"))
+    for note in report.notes:
+        console.print(rich.text.Text(f"note: {note}", style="yellow"))

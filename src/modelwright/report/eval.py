@@ -1,0 +1,138 @@
+"""The answer of `wright eval`."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from modelwright._lazy import lazy
+from modelwright.quality import EvalOutput, EvalResult, EvalVerdict
+
+if TYPE_CHECKING:
+    import rich.console
+    import rich.markup
+    import rich.table
+    import rich.text
+else:
+    rich = lazy("rich")
+
+_STYLES = {EvalVerdict.PASS: "bold green", EvalVerdict.FAIL: "bold red", EvalVerdict.INCONCLUSIVE: "bold yellow"}
+_FAILURES_SHOWN = 5
+
+
+class Watch:
+    """A status line on stderr."""
+
+    def __init__(self, console: rich.console.Console, *, quiet: bool) -> None:
+        self._status = None if quiet else console.status("starting")
+
+    def __enter__(self) -> Watch:
+        if self._status is not None:
+            self._status.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._status is not None:
+            self._status.__exit__(kind, error, trace)
+
+    def __call__(self, message: str, fraction: float | None) -> None:
+        if self._status is not None:
+            self._status.update(f"{message}{f' {fraction:.0%}' if fraction else ''}")
+
+
+def render_eval(result: EvalResult, console: rich.console.Console) -> None:
+    _head(result, console)
+    if result.values is not None:
+        console.print(_metrics(result))
+    if result.outputs:
+        console.print(_outputs(result))
+    _failures(result, console)
+    for warning in result.warnings:
+        console.print(rich.text.Text(f"note: {warning}", style="yellow"), soft_wrap=True)
+    _verdict(result, console)
+
+
+def _head(result: EvalResult, console: rich.console.Console) -> None:
+    data = result.data
+    drawn = f"{data.selected:,} of {data.available:,} samples" if data.selected < data.available else "all"
+    drawn = f"all {data.available:,} samples" if drawn == "all" else f"{drawn}, seed {data.seed}"
+    for name, side in (("candidate", result.candidate), ("reference", result.reference)):
+        line = rich.text.Text(f"{name}  ", style="bold")
+        line.append(f"{side.model} on {side.target}, {side.engine}", style="not bold")
+        console.print(line, soft_wrap=True)
+    console.print(rich.text.Text.assemble(("data       ", "bold"), f"{data.source}, {drawn}"), soft_wrap=True)
+
+
+def _metrics(result: EvalResult) -> rich.table.Table:
+    assert result.values is not None
+    assert result.metric is not None
+    values, found = result.values, result.comparison
+    table = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("metric")
+    for title in ("reference", "candidate", "drop", "95 % bounds of the drop"):
+        table.add_column(title, justify="right")
+    arrow = "higher" if result.metric.higher_is_better else "lower"
+    bounds = f"{_number(found.low)} … {_number(found.high)}" if found is not None else "-"
+    title = f"{result.metric.name} ({arrow} is better)"
+    table.add_row(title, _number(values.reference), _number(values.candidate), _number(values.drop), bounds)
+    for name, (ours, theirs) in values.more.items():
+        table.add_row(rich.text.Text(name, style="dim"), _number(theirs), _number(ours), "", "")
+    return table
+
+
+def _outputs(result: EvalResult) -> rich.table.Table:
+    table = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("output")
+    for title in ("cosine mean", "worst", "SQNR mean", "worst", "max abs", "same best class"):
+        table.add_column(title, justify="right")
+    for output in result.outputs:
+        table.add_row(output.output, *_tensor_cells(output))
+    return table
+
+
+def _tensor_cells(output: EvalOutput) -> list[str]:
+    found = output.scores
+    if found is None:
+        return [output.problem or "unknown", "", "", "", "", ""]
+    if found.identical == found.samples:
+        return ["identical", "", "", "", "", ""]
+    decibels = [f"{value:.1f} dB" if value is not None else "-" for value in (found.sqnr_db.mean, found.sqnr_db.worst)]
+    top = found.top1.mean
+    return [
+        _number(found.cosine.mean, 5),
+        _number(found.cosine.worst, 5),
+        *decibels,
+        f"{found.max_abs.worst:.3g}" if found.max_abs.worst is not None else "-",
+        f"{top:.1%}" if top is not None else "-",
+    ]
+
+
+def _failures(result: EvalResult, console: rich.console.Console) -> None:
+    for failure in result.failures[:_FAILURES_SHOWN]:
+        words = f"sample {failure.index}, {failure.side}: {failure.reason}"
+        console.print(rich.text.Text(words, style="red"), soft_wrap=True)
+    if len(result.failures) > _FAILURES_SHOWN:
+        console.print(rich.text.Text(f"and {len(result.failures) - _FAILURES_SHOWN} more failed samples", style="red"))
+
+
+def _verdict(result: EvalResult, console: rich.console.Console) -> None:
+    if result.verdict is None:
+        console.print(rich.text.Text(_unjudged(result), style="dim"), soft_wrap=True)
+        return
+    console.print(rich.text.Text(result.verdict.value, style=_STYLES[result.verdict]))
+    for reason in result.reasons:
+        console.print(rich.text.Text(f"  {reason}"), soft_wrap=True)
+
+
+def _unjudged(result: EvalResult) -> str:
+    if result.comparison is None or result.metric is None:
+        return "nothing was asked to hold (--min-cosine, --min-sqnr)"
+    return "nothing was asked to hold: --max-drop 1% makes it a gate"
+
+
+def _number(value: float | None, digits: int = 4) -> str:
+    if value is None:
+        return "failed"
+    return f"{value:.{digits}f}" if abs(value) < 100 else f"{value:.1f}"

@@ -1,0 +1,80 @@
+"""The answer of `wright debug --fix`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from modelwright._lazy import lazy
+from modelwright.quality import FixResult, FixRow, FixScore
+from modelwright.report._units import human_bytes
+from modelwright.report.debug import decibels
+
+if TYPE_CHECKING:
+    import rich.console
+    import rich.table
+    import rich.text
+else:
+    rich = lazy("rich")
+
+_WORDS = {
+    "met": ("green", "repaired"),
+    "already_met": ("green", "nothing to repair"),
+    "not_met": ("bold red", "not repaired"),
+}
+
+
+def render_fix(result: FixResult, folder: Path | None, console: rich.console.Console) -> None:
+    style, word = _WORDS[result.status]
+    console.print()
+    console.print(rich.text.Text.assemble((word, style), f": {result.wanted}"), soft_wrap=True)
+    if result.reason is not None:
+        console.print(rich.text.Text(result.reason, style=style), soft_wrap=True)
+    console.print(_table(result))
+    for item in result.raised:
+        how = f"float: {', '.join(item.excludes)}" if item.level == "float" else _widened(item.overrides)
+        text = f"  raise {item.what} {item.tensor} ({item.node}, {item.origin_share:.0%} of the noise) to {how}"
+        console.print(rich.text.Text(text), soft_wrap=True)
+    data = "made-up samples: real data can look different" if result.random_data else "samples"
+    tail = f"{result.builds} builds; {result.choose_samples} {data} chose, {result.check_samples} others checked"
+    console.print(rich.text.Text(tail, style="yellow" if result.random_data else "dim"), soft_wrap=True)
+    if folder is not None:
+        console.print(rich.text.Text(f"written to {folder}", style="dim"), soft_wrap=True)
+
+
+def _widened(overrides: object) -> str:
+    return "16 bits: " + ", ".join(f"{item.tensor} = {item.dtype}" for item in overrides)  # type: ignore[attr-defined]
+
+
+def _table(result: FixResult) -> rich.table.Table:
+    placed = any(row.partitions is not None for row in result.rows)
+    table = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    titles = ["model", "raised", "size", "SQNR dB", "held out"]
+    titles += ["metric", "held out"] if result.metric else []
+    titles += ["CPU p50"] + ([f"pieces on {result.target}", "left"] if placed else [])
+    for title in titles:
+        table.add_column(title, justify="left" if title == "model" else "right")
+    for row in result.rows:
+        table.add_row(*_cells(row, result, placed))
+    return table
+
+
+def _cells(row: FixRow, result: FixResult, placed: bool) -> list[str | rich.text.Text]:
+    cells: list[str | rich.text.Text] = [row.name, str(row.raised), human_bytes(row.file_bytes)]
+    cells += [_sqnr(row, row.choose), _sqnr(row, row.check)]
+    if result.metric:
+        cells += [_metric(row.choose), _metric(row.check)]
+    cells.append(f"{row.p50_ms:.3g} ms" if row.p50_ms is not None else "-")
+    if placed:
+        cells += [str(item) if item is not None else "-" for item in (row.partitions, row.left_nodes)]
+    return cells
+
+
+def _sqnr(row: FixRow, score: FixScore | None) -> str | rich.text.Text:
+    if score is None or row.name == "float":
+        return "-"
+    return decibels(score.sqnr_db, score.problem or "identical")
+
+
+def _metric(score: FixScore | None) -> str:
+    return f"{score.metric:.4f}" if score is not None and score.metric is not None else "-"

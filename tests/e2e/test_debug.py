@@ -1,0 +1,138 @@
+"""`wright debug` as a user types it."""
+
+import json
+
+import numpy as np
+import onnx
+import pytest
+
+from ep.debug.nets import deep, planted_outlier, write_samples
+from support.models import mlp, save
+
+
+@pytest.fixture
+def built(wright, tmp_path):
+    """A model with a planted outlier, its per-tensor w8a8 build, and samples."""
+    onnx.save(planted_outlier(deep()), tmp_path / "float.onnx")
+    write_samples(tmp_path, 8, "calibration.npz", first=0)
+    write_samples(tmp_path, 24)
+    answer = wright(
+        "quantize", "float.onnx", "-p", "w8a8", "--per-tensor", "--calibration", "calibration.npz", "--samples", "8",
+        "-o", "quantized", "--json",
+    )  # fmt: skip
+    assert answer.code in (0, 1), answer.err
+    return wright
+
+
+def test_the_answer_names_the_node_and_keeps_the_known_keys(built):
+    answer = built("debug", "--float", "float.onnx", "--quant", "quantized", "--data", "data.npz", "--json")
+    assert answer.code == 0, answer.err
+    found = answer.json
+    assert found["status"] == "ok"
+    assert found["passed"] is True
+    loudest = max(found["activations"], key=lambda row: row["origin_share"] or 0)
+    assert loudest["node"] == "layer3/gemm"
+    assert {"tensor_name", "local_sqnr_db", "cumulative_sqnr_db"} <= loudest.keys()
+    assert {"weight_name", "weight_sqnr_db"} <= found["weights"][0].keys()
+    assert {"output_name", "cumulative_sqnr_db"} <= found["model_outputs"][0].keys()
+    assert found["summary"]["weight"]["count"] == 6
+
+
+def test_tables_say_where_the_noise_is_made(built):
+    answer = built(
+        "debug", "--float", "float.onnx", "--quant", "quantized", "--data", "data.npz", env={"COLUMNS": "100"}
+    )
+    assert answer.code == 0, answer.err
+    for title in ("Outputs", "Where the noise is made", "Worst local", "Worst cumulative", "Worst weights"):
+        assert title in answer.out
+    assert "layer3/gemm" in answer.out
+    assert "made-up" not in answer.out
+
+
+def test_made_up_samples_are_said_loudly(built):
+    answer = built("debug", "--float", "float.onnx", "--quant", "quantized")
+    assert "made-up samples" in answer.out
+
+
+@pytest.mark.parametrize(("bound", "code"), [("1", 0), ("30", 1)])
+def test_fail_under_db_is_a_gate(built, bound, code):
+    words = ("debug", "--float", "float.onnx", "--quant", "quantized", "--data", "data.npz", "--json")
+    answer = built(*words, "--fail-under-db", bound)
+    assert answer.code == code
+    assert answer.json["passed"] is (code == 0)
+
+
+def test_the_page_needs_nothing_from_outside(built, tmp_path):
+    built("debug", "--float", "float.onnx", "--quant", "quantized", "--data", "data.npz", "--html", "page.html")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "http" not in text.replace("http-equiv", "").replace("http://www.w3.org/2000/svg", "")
+    assert "layer3/gemm" in text
+    assert "@@" not in text
+    start = text.index('id="data">') + len('id="data">')
+    data = json.loads(text[start : text.index("</script>", start)])
+    assert len(data["rows"]) == 7
+
+
+def test_fix_builds_a_model_that_holds_on_other_samples(built, tmp_path):
+    answer = built(
+        "debug", "--float", "float.onnx", "--quant", "quantized", "--data", "data.npz", "--samples", "24",
+        "--fix", "--target-sqnr", "28", "-o", "repaired", "--save-recipe", "repaired.toml", "--json",
+    )  # fmt: skip
+    assert answer.code == 0, answer.err
+    found = answer.json["fix"]
+    assert found["status"] == "met"
+    assert found["raised"][0]["node"] == "layer3/gemm"
+    manifest = json.loads((tmp_path / "repaired" / "wright.json").read_text())
+    assert manifest["recipe"]["quantize"]["nodes_to_exclude"] == found["quantize"]["nodes_to_exclude"]
+    assert "layer3/gemm" in (tmp_path / "repaired.toml").read_text()
+    again = built(
+        "debug", "--float", "float.onnx", "--quant", "repaired", "--data", "data.npz", "--fail-under-db", "28"
+    )
+    assert again.code == 0, again.out
+
+
+def test_a_repair_that_fails_exits_1_and_writes_nothing(built, tmp_path):
+    words = ("debug", "--float", "float.onnx", "--quant", "quantized", "--data", "data.npz", "--samples", "8")
+    answer = built(*words, "--fix", "--target-sqnr", "150", "-o", "repaired", "--json")
+    assert answer.code == 1
+    assert answer.json["fix"]["status"] == "not_met"
+    assert not (tmp_path / "repaired").exists()
+
+
+def test_strangers_exit_1_with_no_match(built, tmp_path):
+    save(mlp(), tmp_path, "other.onnx")
+    answer = built("debug", "--float", "other.onnx", "--quant", "quantized", "--json")
+    assert answer.code == 1
+    assert answer.json["status"] == "no_match"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("--float", "float.onnx", "--quant", "quantized", "--samples", "0"), 2, "0 samples"),
+        (("--float", "float.onnx"), 2, "nothing to compare with"),
+        (("--float", "gone.onnx", "--quant", "quantized"), 3, "gone.onnx does not exist"),
+        (("--float", "float.onnx", "--quant", "quantized", "--data", "gone.npz"), 3, "gone.npz"),
+        (("--float", "float.onnx", "--quant", "quantized", "--target-sqnr", "30"), 2, "needs --fix"),
+        (("--float", "float.onnx", "--quant", "quantized", "--fix"), 2, "say what must hold"),
+        (("--float", "data.npz", "--quant", "quantized"), 3, "data.npz is not an ONNX model"),
+    ],
+)
+def test_bad_input_is_said_in_one_line(built, words, code, said):
+    answer = built("debug", *words)
+    assert answer.code == code
+    assert said in answer.err
+    assert "Traceback" not in answer.err
+
+
+def test_nan_outputs_fail(built, tmp_path):
+    from onnx import numpy_helper
+
+    model = onnx.load(tmp_path / "quantized" / "model.onnx")
+    scale = next(item for item in model.graph.initializer if item.name == "y_scale")
+    scale.CopyFrom(numpy_helper.from_array(np.array(np.nan, np.float32), "y_scale"))
+    onnx.save(model, tmp_path / "broken.onnx")
+    answer = built("debug", "--float", "float.onnx", "--quant", "broken.onnx", "--json")
+    assert answer.code == 1
+    assert answer.json["status"] == "failed"
+    assert "NaN" in answer.json["reason"]

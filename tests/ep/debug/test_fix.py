@@ -1,0 +1,123 @@
+"""`--fix` finds what was planted, raises no more than that, and holds on samples it did not choose from."""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+import sys
+
+import numpy as np
+import onnx
+import pytest
+
+from ep.debug.nets import batch, deep, planted_outlier, write_samples
+from modelwright.errors import InputError, UsageError
+from modelwright.quality import FixOptions, FixPlan, fix, parse_allowance
+from modelwright.stages.quantize import QuantizeParams
+from modelwright.targets import parse_target
+
+HAS_QNN = importlib.util.find_spec("onnxruntime_qnn") is not None and platform.machine() == "x86_64"
+needs_qnn = pytest.mark.skipif(not HAS_QNN or sys.platform != "linux", reason="the QNN simulator is not installed")
+PER_TENSOR = QuantizeParams("w8a8", per_channel=False, samples=8)
+
+
+def saved(folder, model):
+    onnx.save(model, folder / "float.onnx")
+    return folder / "float.onnx"
+
+
+def plan(folder, params=PER_TENSOR, scale=1.0):
+    samples = np.stack([batch(index, scale)["x"] for index in range(8)])
+    np.savez(folder / "calibration.npz", x=samples)
+    return FixPlan(None, params, str(folder / "calibration.npz"))
+
+
+def asked(folder, **options):
+    return FixOptions(data=str(write_samples(folder, 24)), samples=24, **options)
+
+
+def test_an_outlier_channel_is_found_and_the_rest_stays_quantized(tmp_path):
+    model = saved(tmp_path, planted_outlier(deep()))
+    result = fix(model, plan(tmp_path), asked(tmp_path, target_sqnr=28.0))
+    assert result.status == "met"
+    (only,) = result.raised
+    assert (only.node, only.what, only.level) == ("layer3/gemm", "weight", "float")
+    # The Gemm itself, and the one that reads it: else onnxruntime would quantize the weight again.
+    assert set(only.excludes) == {"layer3/gemm", "layer3/relu", "layer4/gemm"}
+    before, after = result.rows[1:]
+    assert before.check.sqnr_db < 15
+    assert after.check.sqnr_db >= 28
+    assert after.check.samples == after.choose.samples == 12
+    assert before.file_bytes < after.file_bytes < result.rows[0].file_bytes
+
+
+def test_clipped_activations_become_float_even_where_16_bits_are_preferred(tmp_path):
+    """Calibrated on inputs ten times too small: more bits on the same range would change nothing."""
+    model = saved(tmp_path, deep(2))
+    result = fix(model, plan(tmp_path, scale=0.1), asked(tmp_path, target_sqnr=25.0, raise_to="16bit"))
+    assert result.rows[1].check.sqnr_db < 15
+    assert all(item.level == "float" for item in result.raised)
+
+
+def test_rounding_noise_is_repaired_with_16_bits(tmp_path):
+    model = saved(tmp_path, deep(3))
+    start = fix(model, plan(tmp_path), asked(tmp_path, target_sqnr=1.0))
+    reached = start.rows[1].check.sqnr_db
+    result = fix(model, plan(tmp_path), asked(tmp_path, target_sqnr=reached + 1.5, raise_to="16bit"))
+    assert result.status == "met"
+    assert {item.dtype for raised in result.raised for item in raised.overrides} <= {"uint16", "int16"}
+    assert result.quantize.nodes_to_exclude == ()
+    assert result.rows[2].check.sqnr_db > reached + 1.5
+
+
+def test_a_model_that_is_good_enough_is_left_alone(tmp_path):
+    result = fix(saved(tmp_path, deep()), plan(tmp_path), asked(tmp_path, target_sqnr=10.0))
+    assert (result.status, result.raised, result.builds) == ("already_met", (), 1)
+
+
+def test_a_target_that_cannot_be_met_is_said(tmp_path):
+    result = fix(saved(tmp_path, deep(2)), plan(tmp_path), asked(tmp_path, target_sqnr=150.0))
+    assert result.status == "not_met"
+    assert result.reason.startswith("the target is not met")
+    assert result.raised == ()
+
+
+def test_a_metric_of_the_users_own_decides(tmp_path):
+    (tmp_path / "metric.py").write_text(
+        "import numpy as np\n"
+        "def close(outputs, row):\n"
+        "    return -float(np.abs(outputs['y']).mean())\n"
+        "close.higher_is_better = True\n"
+    )
+    options = asked(tmp_path, target_drop=parse_allowance("0.002"), metric=f"{tmp_path / 'metric.py'}:close")
+    result = fix(saved(tmp_path, planted_outlier(deep())), plan(tmp_path), options)
+    assert result.metric.endswith("metric.py:close")
+    assert all(row.check.metric is not None for row in result.rows)
+
+
+def test_an_accuracy_without_labels_is_refused(tmp_path):
+    with pytest.raises(InputError, match="no labels"):
+        fix(saved(tmp_path, deep(2)), plan(tmp_path), asked(tmp_path, target_drop=parse_allowance("1%")))
+
+
+@pytest.mark.parametrize("options", [{}, {"target_sqnr": 30.0, "target_drop": parse_allowance("1%")}])
+def test_exactly_one_target_is_needed(tmp_path, options):
+    with pytest.raises(UsageError, match="say what must hold"):
+        fix(saved(tmp_path, deep(2)), plan(tmp_path), FixOptions(**options))
+
+
+def test_one_sample_cannot_choose_and_check(tmp_path):
+    with pytest.raises(UsageError, match="cannot be split"):
+        fix(saved(tmp_path, deep(2)), plan(tmp_path), FixOptions(samples=1, target_sqnr=30.0))
+
+
+@needs_qnn
+def test_placement_on_the_target_is_counted(tmp_path):
+    model = saved(tmp_path, planted_outlier(deep()))
+    result = fix(model, plan(tmp_path), asked(tmp_path, target_sqnr=28.0, target=parse_target("qnn-npu")))
+    assert result.status == "met"
+    assert result.strategies == ("16bit", "float")
+    before, after = result.rows[1:]
+    assert before.partitions == 1
+    assert after.partitions is not None
+    assert after.left_nodes is not None
