@@ -1,7 +1,8 @@
 """What a build costs beside the bare calls it is made of: CPU seconds and peak memory of whole processes.
 
 Bare: the same export strategy, one onnxruntime session that writes the optimized model, `quantize_static`. Both start
-from the same config-only Hugging Face folder with seeded random weights, in fresh processes, interleaved.
+from the same config-only Hugging Face folder with seeded random weights, in fresh processes, interleaved. What
+quantize alone needs beside `quantize_static` alone is in `quantize_memory`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 
 SAMPLES = 32
 ROUNDS = 2
-TIME_LIMIT, MEMORY_LIMIT, STATIC_BERT_MEMORY = 1.15, 1.1, 0.6
+TIME_LIMIT, MEMORY_LIMIT = 1.15, 1.1
 CASES = (("resnet", "fp32"), ("resnet", "w8a8"), ("bert", "fp32"), ("bert", "w8a8"))
 
 CONFIGS = """
@@ -136,8 +137,7 @@ def run() -> dict[str, object]:
                 **{f"{arm}_{key}": round(value, 1) for arm, values in best.items() for key, value in values.items()},
             }
     met = all(case["cpu_ratio"] <= TIME_LIMIT and case["memory_ratio"] <= MEMORY_LIMIT for case in cases.values())
-    met = met and cases["bert w8a8"]["memory_ratio"] <= STATIC_BERT_MEMORY
-    limits = f"cpu <= {TIME_LIMIT}, memory <= {MEMORY_LIMIT}, bert w8a8 memory <= {STATIC_BERT_MEMORY}"
+    limits = f"cpu <= {TIME_LIMIT}, memory <= {MEMORY_LIMIT}"
     return {"cases": cases, "samples": SAMPLES, "rounds": ROUNDS, "target": limits, "met": met}
 
 

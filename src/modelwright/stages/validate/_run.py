@@ -20,7 +20,7 @@ from modelwright.stages.validate._types import (
     cosine_bound,
     top1_bound,
 )
-from modelwright.targets import open_session, parse_target
+from modelwright.targets import SessionSpec, open_session, parse_target
 from modelwright.worker import progress, task
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ else:
     onnx = lazy("onnx")
 
 STAGE = "validate"
-VERSION = "1"
+VERSION = "2"
 LIBRARIES = ("onnxruntime", "onnx", "numpy")
 REPORT = "validation.json"
 Outputs = Mapping[str, "NDArray[Any]"]
@@ -104,9 +104,10 @@ def _parity(
 ) -> tuple[OutputParity, ...]:
     feeds = list(samples(data, load(candidate), params.samples))
     progress("running the export", 0.1)
-    wanted = _outputs(reference, feeds)
+    # The export as it was written; the artifact as a user will run it.
+    wanted = _outputs(reference, feeds, SessionSpec(graph_optimization="disabled"))
     progress("running the artifact", 0.5)
-    got = _outputs(candidate, feeds)
+    got = _outputs(candidate, feeds, SessionSpec())
     gathered: dict[str, Accumulator] = {name: Accumulator() for name in wanted[0]}
     for one, other in zip(wanted, got, strict=True):
         for name, accumulator in gathered.items():
@@ -115,9 +116,9 @@ def _parity(
     return tuple(_output(name, accumulator.aggregate()) for name, accumulator in gathered.items())
 
 
-def _outputs(model: str, feeds: Sequence[Mapping[str, Any]]) -> list[Outputs]:
+def _outputs(model: str, feeds: Sequence[Mapping[str, Any]], spec: SessionSpec) -> list[Outputs]:
     """One session at a time, so that two large models are never in memory together."""
-    with open_session(model, parse_target("cpu")) as session:
+    with open_session(model, parse_target("cpu"), spec) as session:
         return [session.run(feed) for feed in feeds]
 
 
