@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,7 +117,7 @@ def _recipe(float_model: Path, quant_model: Path, repair: Repair, target: Target
     """How the quantized model was made: its build folder says so, else the command line and the model itself."""
     manifest = quant_model / _MANIFEST
     if manifest.is_file():
-        return building.make_recipe(json.loads(manifest.read_text(encoding="utf-8"))["recipe"], str(manifest))
+        return building.make_recipe(building.read_layer(manifest).get("recipe", {}), str(manifest))
     facts = graphs.summary(graphs.load(quant_model)).precision
     wishes = building.Wishes(precision=repair.precision or facts.label, calibration=repair.calibration)
     layer = {

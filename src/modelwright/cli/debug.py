@@ -10,6 +10,7 @@ import click
 
 from modelwright._json import plain
 from modelwright._lazy import lazy
+from modelwright.cli._building import only
 from modelwright.cli._fixing import Repair, Repaired, fix_options, run_fix
 from modelwright.cli._options import Output, output_options, target_options
 from modelwright.cli._types import Size
@@ -56,10 +57,11 @@ def command(
     its node added. Weights are dequantized in float64. Without --quant: the same model on --target against the CPU.
     With --fix: half of the samples choose which nodes get more bits, the other half check; exit 1 when that fails.
     """
+    target = only(wanted)
     names = ("data", "seed", "scale", "memory_budget")
     options = quality.DebugOptions(
         # With --fix the target is asked for its placement; its simulator would be too slow to search with.
-        target=wanted[0] if repair is None else None,
+        target=target if repair is None else None,
         samples=said["samples"] if said["samples"] is not None and repair is None else _SAMPLES,
         **{name: said[name] for name in names},
     )
@@ -71,8 +73,8 @@ def command(
         found = quality.debug(float_model, quant_model, options, on_progress=tell)
         fixed = None
         if repair is not None:
-            asked = _fix_options(repair, said, wanted[0])
-            fixed = run_fix((float_model, quant_model), repair, asked, wanted[0], tell)
+            asked = _fix_options(repair, said, target)
+            fixed = run_fix((float_model, quant_model), repair, asked, target, tell)
     if html is not None:
         html.write_text(page.debug_html(found), encoding="utf-8")
         out.note(f"wrote {html}")

@@ -27,6 +27,7 @@ class _Found:
     chosen: tuple[Raise, ...]
     candidate: Candidate
     met: bool
+    covered: float = 0.0
 
 
 def fix(
@@ -59,9 +60,16 @@ def _search(bench: Bench, plan: FixPlan, options: FixOptions, start: Candidate) 
             return bench.build(combined(chosen, plan.quantize, base))
 
         chosen, met = _smallest(offered, lambda picked: bench.met_on(trial(picked), CHOOSE, margin=True), bench)
-        found.append(_Found(level, tuple(chosen), trial(chosen), met))
+        candidate = trial(chosen)
+        found.append(_Found(level, tuple(chosen), candidate, met, _covered(offered, candidate)))
     # Without a set that is good enough nothing is raised: half a repair is not offered as one.
     return min(found, key=lambda item: _cost(item, bench))
+
+
+def _covered(offered: Sequence[Raise], candidate: Candidate) -> float:
+    """The part of the noise whose makers are raised now, also those that another raise took along."""
+    excluded, widened = set(candidate.params.nodes_to_exclude), set(candidate.params.overrides)
+    return sum(item.origin_share for item in offered if {*item.excludes} <= excluded and {*item.overrides} <= widened)
 
 
 def _smallest(offered: list[Raise], good: Callable[[Sequence[Raise]], bool], bench: Bench) -> tuple[list[Raise], bool]:
@@ -133,6 +141,7 @@ def _result(
         metric=bench.metric,
         target=str(bench.options.target or "cpu"),
         raised=found.chosen,
+        covered_share=found.covered,
         quantize=found.candidate.params,
         rows=tuple(rows),
         builds=bench.builds,

@@ -17,10 +17,14 @@ _TAKEN_BACK = ("Conv", "ConvTranspose", "Gemm")
 
 
 def actions(report: DebugReport, view: View, params: QuantizeParams, level: Level) -> list[Raise]:
-    """In the order of the noise they add. With 16 bits, what is clipped still has to become float."""
+    """In the order of the noise they add, or would add once the ones before them no longer clip what reaches them.
+
+    With 16 bits, what is clipped still has to become float.
+    """
     scope = _scope(view, params)
     weights = {row.node: row.weight_name for row in report.weights}
-    found = [_action(row, view, scope, weights, level) for row in report.originators]
+    noisy = sorted((row for row in report.activations if _noise(row) > 0.0), key=lambda row: (-_noise(row), row.order))
+    found = [_action(row, view, scope, weights, level) for row in noisy]
     return [item for item in found if item.excludes or item.overrides]
 
 
@@ -65,6 +69,12 @@ def _action(row: Activation, view: View, scope: frozenset[str], weights: dict[st
         excludes=tuple(sorted(near & scope)) if use == "float" else (),
         overrides=overrides,
     )
+
+
+def _noise(row: Activation) -> float:
+    """Noise to signal: of what was added here, or of the tensor's own pair on clean values, whichever is more."""
+    known = [number for number in (row.introduced_sqnr_db, row.local_sqnr_db) if number is not None]
+    return 10.0 ** (-min(known) / 10.0) if known else 0.0
 
 
 def _is_tensor_noise(row: Activation) -> bool:

@@ -99,6 +99,7 @@ class FixResult:
     metric: str | None
     target: str
     raised: tuple[Raise, ...]
+    covered_share: float
     quantize: QuantizeParams
     rows: tuple[FixRow, ...]
     builds: int

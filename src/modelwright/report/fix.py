@@ -33,8 +33,10 @@ def render_fix(result: FixResult, folder: Path | None, console: rich.console.Con
     console.print(_table(result))
     for item in result.raised:
         how = f"float: {', '.join(item.excludes)}" if item.level == "float" else _widened(item.overrides)
-        text = f"  raise {item.what} {item.tensor} ({item.node}, {item.origin_share:.0%} of the noise) to {how}"
-        console.print(rich.text.Text(text), soft_wrap=True)
+        where = f" of {item.node}" if item.node != "(input)" else ""
+        console.print(rich.text.Text(f"  raise {item.what} {item.tensor}{where} to {how}"), soft_wrap=True)
+    if result.raised:
+        console.print(f"  these made {result.covered_share:.0%} of the noise")
     data = "made-up samples: real data can look different" if result.random_data else "samples"
     tail = f"{result.builds} builds; {result.choose_samples} {data} chose, {result.check_samples} others checked"
     console.print(rich.text.Text(tail, style="yellow" if result.random_data else "dim"), soft_wrap=True)
