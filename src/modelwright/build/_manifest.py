@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from modelwright import __version__
 from modelwright._json import dumps, plain
 from modelwright.build._build import SINGLE, BuildResult, Built
 from modelwright.build._stage import installed
-from modelwright.store import Artifact, Produced, Store, stage_key
+from modelwright.store import Artifact, FileEntry, Produced, Store, stage_key
 
 MANIFEST = "wright.json"
 _LIBRARIES = ("onnxruntime", "onnx", "onnx-ir", "numpy", "torch", "transformers", "onnxruntime-qnn")
@@ -30,11 +31,9 @@ def assemble(result: BuildResult, store: Store) -> Artifact:
     key = stage_key(stage="build", version="1", libraries={}, inputs=inputs, params=params)
 
     def produce(workdir: Path) -> Produced:
-        roles = {MANIFEST: "manifest"}
-        for component in result.components:
-            roles |= _copy(component, workdir / _folder(result, component), workdir)
         (workdir / MANIFEST).write_text(dumps(manifest(result)) + "\n", encoding="utf-8")
-        return Produced(roles=roles)
+        finished = (file for component in result.components for file in _finished(result, component))
+        return Produced(roles={MANIFEST: "manifest"}, reused=tuple(finished))
 
     return store.once(key, produce, label=f"{result.source} for {result.target}").artifact
 
@@ -87,11 +86,8 @@ def _short(component: Built, name: str) -> str:
     return name.removeprefix(f"{component.final.folder}/") if component.final.folder else name
 
 
-def _copy(component: Built, folder: Path, root: Path) -> dict[str, str]:
-    roles = {}
+def _finished(result: BuildResult, component: Built) -> Iterator[FileEntry]:
+    """The final files of a component, under the names they have in the build folder."""
+    folder = PurePosixPath(_folder(result, component))
     for file in component.final.files:
-        destination = folder / _short(component, file.name)
-        destination.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(component.final.artifact.path_of(file.name), destination)
-        roles[destination.relative_to(root).as_posix()] = file.role
-    return roles
+        yield dataclasses.replace(file, name=str(folder / _short(component, file.name)))

@@ -57,6 +57,14 @@ def overwrite(path: Path, data: bytes) -> None:
         os.close(handle)
 
 
+def copy(source: Path, target: Path) -> None:
+    """A clone where the disk can, else a copy that the kernel makes."""
+    step(f"clone to {target.name}")
+    if not clone(source, target):
+        step(f"write into {target.name}")
+        shutil.copyfile(source, target)
+
+
 def copy_hashed(source: Path, target: Path) -> str:
     """Copy (as a clone where the disk can) and return the SHA-256 of what was written."""
     step(f"clone to {target.name}")

@@ -13,6 +13,7 @@ from modelwright.store import _fs
 from modelwright.store._blobs import SMALL, Staged
 from modelwright.store._key import Key
 from modelwright.store._manifest import make_manifest
+from modelwright.store._materialize import damaged
 from modelwright.store._names import check_names
 from modelwright.store._session import Session, fresh_name
 from modelwright.store._types import Artifact, Entry, FileEntry, JsonValue
@@ -20,7 +21,7 @@ from modelwright.store._types import Artifact, Entry, FileEntry, JsonValue
 
 @dataclass(frozen=True)
 class Parcel:
-    """What is to be kept. `move` says that the files are ours to take."""
+    """What is to be kept. `move` says that the files are ours to take, `reused` are in the store already."""
 
     key: Key
     label: str
@@ -28,12 +29,13 @@ class Parcel:
     roles: Mapping[str, str]
     meta: Mapping[str, JsonValue]
     move: bool = False
+    reused: tuple[FileEntry, ...] = ()
 
 
 def keep(session: Session, work: Path, parcel: Parcel) -> Artifact:
     """Store the parcel through the private folder `work`, which must be on the disk of the store."""
     _check(parcel)
-    files, staged = [], {}
+    files, staged = list(parcel.reused), {}
     for name, source in parcel.sources.items():
         item = _stage(source, work, move=parcel.move)
         files.append(FileEntry(name, parcel.roles[name], item.digest, item.size))
@@ -42,37 +44,40 @@ def keep(session: Session, work: Path, parcel: Parcel) -> Artifact:
     top = _stage_bytes(manifest.encode(), work)
     staged[top.digest] = top
     artifact = Artifact(parcel.key, top.digest, manifest.files, manifest.meta, time.time(), session.blobs.folder)
-    _commit(session, artifact, parcel.label, list(staged.values()))
+    _commit(session, artifact, parcel, list(staged.values()))
     return artifact
 
 
-def _commit(session: Session, artifact: Artifact, label: str, staged: list[Staged]) -> None:
+def _commit(session: Session, artifact: Artifact, parcel: Parcel, staged: list[Staged]) -> None:
     roles, now = tuple(sorted({file.role for file in artifact.files})), artifact.created
-    entry = Entry(artifact.key, label, artifact.digest, artifact.size, now, now, roles)
-    for item in staged:
-        if item.size > SMALL:  # hash a large one that is already there now, not under the exclusive lock
-            session.blobs.fault(item.digest, item.size)
-    digests = [item.digest for item in staged]
+    entry = Entry(artifact.key, parcel.label, artifact.digest, artifact.size, now, now, roles)
+    sizes = {file.digest: file.size for file in parcel.reused} | {item.digest: item.size for item in staged}
+    for digest, size in sizes.items():
+        if size > SMALL:  # hash a large one that is already there now, not under the exclusive lock
+            session.blobs.fault(digest, size)
     # Announced first, so that a kill from here on leaves nothing that the next opening does not remove.
     with (
-        session.hold(digests, "announce an artifact"),
+        session.hold(sizes, "announce an artifact"),
         session.journal.write("store an artifact", durable=True),
     ):
+        for file in parcel.reused:
+            if session.blobs.fault(file.digest, file.size) is not None:
+                raise damaged(artifact, file.name)
         for item in staged:
             session.blobs.place(item)
         _fs.flush_dir(session.blobs.folder)
-        session.journal.add_entry(entry, {item.digest: item.size for item in staged})
+        session.journal.add_entry(entry, sizes)
 
 
 def _check(parcel: Parcel) -> None:
     names = set(parcel.sources)
-    if not names:
+    if not names and not parcel.reused:
         raise StoreError(
             f"Stage {parcel.key.stage} made no file",
             cause="an empty artifact would look like a good one",
             fix="Check the log of the stage: it ended without an error but wrote nothing.",
         )
-    check_names(names)
+    check_names([*names, *(file.name for file in parcel.reused)])
     if names != set(parcel.roles):
         odd = sorted(names ^ set(parcel.roles))[0]
         what = "has no role" if odd in names else "has a role but was not written"

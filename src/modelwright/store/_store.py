@@ -124,7 +124,8 @@ class Store:
             with full_disk_errors(self.root, f"run stage {key.stage}"):
                 produced = produce(folder)
             with disk_errors(self.root, "store an artifact"):
-                parcel = Parcel(key, label, list_folder(folder), produced.roles, produced.meta, move=True)
+                files = list_folder(folder)
+                parcel = Parcel(key, label, files, produced.roles, produced.meta, move=True, reused=produced.reused)
                 return keep(session, work, parcel)
 
     @contextlib.contextmanager

@@ -63,10 +63,14 @@ class Artifact:
 
 @dataclass(frozen=True)
 class Produced:
-    """What a producer says about the files it wrote: name → role, and free notes."""
+    """What a producer says about the files it wrote: name → role, and free notes.
+
+    `reused` are files of other artifacts, with the names and roles they have in this one: nothing is copied.
+    """
 
     roles: Mapping[str, str]
     meta: Mapping[str, JsonValue] = field(default_factory=dict)
+    reused: tuple[FileEntry, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,28 @@ def test_files_of_a_producer_are_moved_not_copied(store, key) -> None:
     path = store.once(key(), produce).artifact.path("model")
     assert [path.stat().st_ino] == inodes
     assert stat.S_IMODE(path.stat().st_mode) == 0o444
+
+
+def test_files_of_another_artifact_are_reused_without_a_copy(store, key, writer, content) -> None:
+    first = store.once(key(n=1), writer({"part/m": b"graph", "m.data": b"weights"})).artifact
+    renamed = tuple(replace(file, name=file.name.removeprefix("part/")) for file in first.files)
+
+    def produce(folder: Path) -> Produced:
+        (folder / "note").write_bytes(b"new")
+        return Produced({"note": "note"}, reused=renamed)
+
+    second = store.once(key(n=2), produce).artifact
+    assert content(second) == {"m": b"graph", "m.data": b"weights", "note": b"new"}
+    assert second.path_of("m") == first.path_of("part/m")
+    assert store.verify().clean
+
+
+def test_a_reused_file_that_is_gone_is_an_error_and_nothing_is_kept(store, key, writer) -> None:
+    first = store.once(key(n=1), writer({"m": b"graph"})).artifact
+    first.path_of("m").unlink()
+    with pytest.raises(StoreError, match="damaged or was removed"):
+        store.once(key(n=2), lambda folder: Produced({}, reused=first.files))
+    assert store.get(key(n=2)) is None
 
 
 def test_a_file_the_producer_linked_from_elsewhere_stays_untouched(store, key, tmp_path) -> None:

@@ -7,6 +7,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from modelwright.store import Produced, Store, _fs, stage_key
@@ -34,6 +35,17 @@ def write(folder: Path, files: dict[str, bytes]) -> Produced:
 
 def once(store: Store) -> None:
     artifact = store.once(KEY, lambda folder: write(folder, FILES)).artifact
+    assert {f.name: artifact.path_of(f.name).read_bytes() for f in artifact.files} == FILES
+
+
+def reuse(store: Store) -> None:
+    whole = store.once(OLD_KEY, lambda folder: write(folder, FILES)).artifact
+    kept = tuple(file for file in whole.files if file.name != "empty")
+
+    def produce(folder: Path) -> Produced:
+        return replace(write(folder, {"empty": b""}), reused=kept)
+
+    artifact = store.once(KEY, produce).artifact
     assert {f.name: artifact.path_of(f.name).read_bytes() for f in artifact.files} == FILES
 
 
@@ -95,6 +107,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 SCENARIOS: dict[str, tuple[Callable[[], None], Callable[[Store], None]]] = {
     "once": (nothing, once),
+    "reuse": (nothing, reuse),
     "put": (nothing, put),
     "gc": (with_entries, gc),
     "discard": (with_damage, discard),
@@ -122,7 +135,7 @@ def check_at_end(store: Store) -> None:
     if scenario in ("materialize", "link"):
         assert tree(out) == FILES
         assert [path.name for path in out.parent.iterdir()] == ["model"], "something was left beside it"
-    if scenario in ("once", "put"):
+    if scenario in ("once", "reuse", "put"):
         assert store.get(KEY) is not None
     if scenario == "gc":
         assert not store.entries()
