@@ -15,6 +15,8 @@ from modelwright.stages.quantize import canonical, steps_of
 from modelwright.targets import Target, catalogue, parse_target
 
 DEFAULT_PASSES = ("portable",)
+# Made-up inputs show that a graph was put together rightly, and no more of them would show more.
+MADE_UP_SAMPLES = 2
 _FIXED_SHAPE_DEVICES = ("npu",)
 
 
@@ -142,6 +144,8 @@ def _spell_out(layer: Layer, source: OnnxSource | HfSource, target: Target, wish
     """Presets become passes, and an NPU gets fixed shapes, so that the recipe says what will really run."""
     if layer["compile"] is not None:
         layer["compile"] = {**layer["compile"], "target": str(target)}
+    if layer.get("calibration", "random") == "random" and isinstance(layer["validation"], dict):
+        layer["validation"] = {"samples": MADE_UP_SAMPLES, **layer["validation"]}
     optimize: dict[str, Any] | None = layer["optimize"]
     if optimize is None and not wishes.dims:
         return

@@ -1,8 +1,9 @@
-"""Reading ONNX without onnxruntime: loading, external data, canonical fingerprint, summary."""
+"""Reading and writing ONNX without onnxruntime: loading, external data, canonical fingerprint, summary."""
 
 from modelwright.graph._epcontext import EpContextNode
 from modelwright.graph._external import ExternalTensor, external_data
 from modelwright.graph._fingerprint import fingerprint
+from modelwright.graph._inplace import point_at, with_weights_in_place
 from modelwright.graph._load import Graph, load
 from modelwright.graph._precision import Precision, Share
 from modelwright.graph._summary import (
@@ -15,8 +16,10 @@ from modelwright.graph._summary import (
     summary,
 )
 from modelwright.graph._types import ValueSpec
+from modelwright.graph._write import MODEL, needs_data_file, write_model
 
 __all__ = [
+    "MODEL",
     "DtypeTotal",
     "EpContextNode",
     "ExternalTensor",
@@ -32,5 +35,9 @@ __all__ = [
     "external_data",
     "fingerprint",
     "load",
+    "needs_data_file",
+    "point_at",
     "summary",
+    "with_weights_in_place",
+    "write_model",
 ]

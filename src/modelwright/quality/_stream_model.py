@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
+from modelwright.graph import point_at
 from modelwright.quality._match_view import View
 from modelwright.targets import ModelBytes, mapped_data
 
@@ -149,7 +150,7 @@ def _assembled(
         tensor.CopyFrom(view.stored[name])
         tensor.name = name
         if name in on_disk:
-            _point(tensor, view.graph.path.name, on_disk[name].offset, on_disk[name].length)
+            point_at(tensor, view.graph.path.name, on_disk[name])
     files: dict[str, Any] = dict(mapped_data(view.graph))
     if on_disk:
         files[view.graph.path.name] = _mapped(view)
@@ -160,12 +161,6 @@ def _output(view: View, name: str) -> onnx.ValueInfoProto:
     """An input that is also an output needs its type; for the rest onnxruntime finds it."""
     declared = next((item for item in view.graph.model.graph.input if item.name == name), None)
     return declared if declared is not None else onnx.ValueInfoProto(name=name)
-
-
-def _point(tensor: onnx.TensorProto, location: str, offset: int, length: int) -> None:
-    tensor.data_location = onnx.TensorProto.EXTERNAL
-    for key, value in (("location", location), ("offset", str(offset)), ("length", str(length))):
-        tensor.external_data.add(key=key, value=value)
 
 
 def _mapped(view: View) -> mmap.mmap:

@@ -28,6 +28,7 @@ from modelwright.targets._session import (
 )
 from modelwright.targets._survey import EpRow, RuntimeRow, Status, Survey, survey
 from modelwright.targets._target import Target, known_targets, make_target, parse_target
+from modelwright.targets._written import open_as_written
 
 __all__ = [
     "LIBRARIES_VARIABLE",
@@ -69,6 +70,7 @@ __all__ = [
     "known_targets",
     "make_target",
     "mapped_data",
+    "open_as_written",
     "open_session",
     "parse_target",
     "placement",

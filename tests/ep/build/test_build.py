@@ -14,7 +14,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from modelwright.build import Wishes, build, deliver, plan, resolve_recipe
 from modelwright.errors import InputError, WrightError
-from modelwright.sources import OnnxSource
+from modelwright.sources import OnnxSource, RandomCalibration
+from modelwright.stages.validate import ValidateParams, run_validate
 from modelwright.store import Store
 from modelwright.targets import parse_target
 from support.models import conv_net, save
@@ -148,6 +149,33 @@ def test_nan_in_the_weights_fails_the_gate(tmp_path, store):
     assert not result.passed
     with pytest.raises(WrightError, match=r"NaN|nan|finite"):
         build(source, resolve_recipe(source, parse_target("qnn-npu")), store=store)
+
+
+def test_the_gate_says_how_many_samples_it_ran(source, store, tmp_path):
+    cpu = parse_target("cpu")
+    made_up = build(source, resolve_recipe(source, cpu), store=store).components[0].validation
+    assert (made_up.samples, made_up.random_inputs) == (2, True)
+    shape = [3, *(dim.dim_value for dim in conv_net().graph.input[0].type.tensor_type.shape.dim[1:])]
+    np.savez(tmp_path / "three.npz", **{conv_net().graph.input[0].name: np.ones(shape, np.float32)})
+    recipe = resolve_recipe(source, cpu, Wishes(calibration=str(tmp_path / "three.npz")))
+    given = build(source, recipe, store=store).components[0].validation
+    assert (given.samples, given.random_inputs) == (3, False)
+
+
+def test_the_gate_sees_a_broken_graph_behind_weights_it_does_not_read(tmp_path):
+    good = conv_net()
+    good.graph.initializer.append(numpy_helper.from_array(np.zeros((256, 256), np.float32), "unused"))
+    bad = onnx.ModelProto()
+    bad.CopyFrom(good)
+    bad.graph.node[0].attribute.append(helper.make_attribute("no_such_attribute", 1))
+    paths = [str(save(model, tmp_path, name)) for name, model in (("good.onnx", good), ("bad.onnx", bad))]
+    answers = [
+        run_validate(path, paths[0], str(tmp_path), "fp32", ValidateParams(), RandomCalibration()) for path in paths
+    ]
+    checks = [{check.name: check for check in answer.checks} for answer in answers]
+    assert checks[0]["valid ONNX"].passed
+    assert not checks[1]["valid ONNX"].passed
+    assert "no_such_attribute" in checks[1]["valid ONNX"].detail
 
 
 def test_a_compiled_model_is_refused(source, store, tmp_path):

@@ -260,9 +260,9 @@ def test_a_reference_that_the_graph_does_not_match_is_not_accepted(tmp_path, mon
 
 
 def test_weights_too_large_for_one_file_go_beside_it(tmp_path, monkeypatch):
-    from modelwright.stages.export import _tidy
+    from modelwright.graph import _write
 
-    monkeypatch.setattr(_tidy, "INLINE_BYTES", 1000)
+    monkeypatch.setattr(_write, "INLINE_BYTES", 1000)
     export_family(BY_NAME["bert"], tmp_path, **QUICK)
     folder = tmp_path / "out" / "model"
     assert sorted(path.name for path in folder.iterdir()) == ["model.onnx", "model.onnx.data"]

@@ -225,7 +225,7 @@ def test_external_weights_inline_weights_and_no_weights_touched_give_one_result(
 
 
 def test_what_does_not_fit_in_one_file_gets_external_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("modelwright.stages.optimize._files._INLINE_LIMIT", 1000)
+    monkeypatch.setattr("modelwright.graph._write.INLINE_BYTES", 1000)
     model = save(big(), tmp_path / "in")
     path, _ = optimize(model, tmp_path, *PRESETS["portable"])
     assert sorted(item.name for item in path.parent.iterdir()) == ["model.onnx", "model.onnx.data"]

@@ -12,16 +12,14 @@ from modelwright._lazy import lazy
 from modelwright.sources import InputSpec, generate
 from modelwright.stages.export._part import Part
 from modelwright.stages.export._values import Parity
-from modelwright.targets import usable_cpus
+from modelwright.targets import open_as_written
 
 if TYPE_CHECKING:
     import numpy as np
-    import onnxruntime as ort
     import torch
     from numpy.typing import NDArray
 else:
     np = lazy("numpy")
-    ort = lazy("onnxruntime")
     torch = lazy("torch")
 
 SAMPLES = 2
@@ -46,14 +44,13 @@ def references(part: Part, seed: int) -> list[tuple[Arrays, Arrays]]:
 
 def compare(path: Path, pairs: list[tuple[Arrays, Arrays]]) -> Parity:
     """The worst output of all samples, or `Mismatch`."""
-    session = _session(path)
-    names = [value.name for value in session.get_outputs()]
     worst: Parity | None = None
-    for inputs, answer in pairs:
-        for name, array in zip(names, session.run(names, dict(inputs)), strict=True):
-            found = _measure(name, array, answer[name])
-            if worst is None or _badness(found) > _badness(worst):
-                worst = found
+    with open_as_written(path) as session:
+        for inputs, answer in pairs:
+            for name, array in session.run(inputs).items():
+                found = _measure(name, array, answer[name])
+                if worst is None or _badness(found) > _badness(worst):
+                    worst = found
     assert worst is not None
     if worst.cosine < COSINE or worst.max_abs > worst.bound:
         raise Mismatch(
@@ -72,14 +69,6 @@ def _spread(answers: list[Arrays]) -> float:
 def _difference(one: NDArray[Any], other: NDArray[Any]) -> float:
     overlap = tuple(slice(0, min(sizes)) for sizes in zip(one.shape, other.shape, strict=True))
     return float(np.abs(one[overlap].astype(np.float64) - other[overlap].astype(np.float64)).max(initial=0.0))
-
-
-def _session(path: Path) -> Any:
-    options = ort.SessionOptions()
-    options.log_severity_level = 3
-    options.intra_op_num_threads = max(1, int(usable_cpus()))
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"], enable_fallback=0)
 
 
 def _measure(name: str, array: NDArray[Any], answer: NDArray[Any]) -> Parity:

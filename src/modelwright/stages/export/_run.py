@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
 from modelwright.errors import ExecutionError, UsageError, WrightError
+from modelwright.graph import write_model
 from modelwright.sources import HfSource, generate
 from modelwright.stages.export._load import first_line, load_model, quiet_random
 from modelwright.stages.export._parity import Arrays, Mismatch, compare, references
 from modelwright.stages.export._part import Part
 from modelwright.stages.export._parts import split
 from modelwright.stages.export._strategies import Request, write
-from modelwright.stages.export._tidy import check_interface, node_count, save, tidy
+from modelwright.stages.export._tidy import check_interface, node_count, tidy
 from modelwright.stages.export._values import (
     DEFAULT_OPSET,
     Attempt,
@@ -108,9 +109,11 @@ def _attempt(
     if problem is not None:
         raise Mismatch(problem)
     tidy(model)
-    path = save(model, folder)
+    nodes = node_count(model)
+    path = write_model(model, folder)
+    del model
     shutil.rmtree(request.scratch)
-    return node_count(model), compare(path, pairs)
+    return nodes, compare(path, pairs)
 
 
 def _opset(params: ExportParams) -> int:

@@ -1,9 +1,8 @@
-"""From an exporter's model to a file that is the same every time and says nothing about this machine."""
+"""From an exporter's model to one that is the same every time and says nothing about this machine."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
@@ -12,10 +11,6 @@ if TYPE_CHECKING:
     import onnx_ir as ir
 else:
     ir = lazy("onnx_ir")
-
-FILE, DATA = "model.onnx", "model.onnx.data"
-# A protobuf message ends at 2 GiB; leave room for the graph.
-INLINE_BYTES = int(1.8 * 2**30)
 
 
 def tidy(model: ir.Model) -> None:
@@ -39,17 +34,6 @@ def check_interface(model: ir.Model, inputs: tuple[str, ...], outputs: tuple[str
         return f"the graph lost the inputs {', '.join(lost)}"
     made = tuple(value.name for value in model.graph.outputs)
     return None if made == outputs else f"the graph returns {', '.join(str(name) for name in made)}"
-
-
-def save(model: ir.Model, folder: Path) -> Path:
-    """Write `model.onnx`, with the weights beside it when one file cannot hold them.
-
-    onnxruntime loads it next, to compare it with PyTorch; the ONNX checker sees it in the gate of the build.
-    """
-    path = folder / FILE
-    size = sum(tensor.nbytes for value in model.graph.initializers.values() if (tensor := value.const_value))
-    ir.save(model, path, external_data=DATA if size > INLINE_BYTES else None)
-    return path
 
 
 def node_count(model: ir.Model) -> int:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 from modelwright.sources import InputSpec
 
 STAGE = "export"
-VERSION = 1
+VERSION = 2
 LIBRARIES = ("torch", "transformers", "onnx", "onnx-ir", "onnxscript")
 # The lowest opset that the torch.export route writes without converting.
 DEFAULT_OPSET = 18

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from modelwright import graph as graphs
 from modelwright._lazy import lazy
 from modelwright.errors import InputError
 from modelwright.stages.optimize._edits import EDITS
 from modelwright.stages.optimize._files import forget_origin
 from modelwright.stages.optimize._interface import convert_opset, fix_dims
 from modelwright.stages.optimize._inventory import Snapshot, effect, every_node, snapshot
-from modelwright.stages.optimize._ort import CARELESS, DATA_SUFFIX, OrtRequest, optimize_file, step_aside
+from modelwright.stages.optimize._ort import CARELESS, OrtRequest, optimize_bytes, step_aside
 from modelwright.stages.optimize._table import find_pass
 from modelwright.stages.optimize._thin import thin_copy, with_weights
 from modelwright.stages.optimize._trace import full_probe, thin_probe, trace
@@ -30,10 +31,14 @@ _INSERTED_CAST = "InsertedPrecisionFreeCast_"
 
 
 class Bench:
-    """Holds the only reference to the model, so that its weights can go before a library loads its own."""
+    """Holds the only reference to the model, so that its weights can go before a library loads its own.
 
-    def __init__(self, model: ir.Model) -> None:
+    `folder` is where the weights are that the model leaves on disk.
+    """
+
+    def __init__(self, model: ir.Model, folder: Path) -> None:
         self._model: ir.Model | None = model
+        self._folder = folder
         self.steps: list[PassEffect] = []
         self.session_seconds: float | None = None
 
@@ -73,18 +78,20 @@ class Bench:
         probe = thin_probe(scratch, request)
         imported = probe(thin_copy(self.model, scratch), ())
         self.steps.append(effect(ORT_IMPORT, before, imported.found, fired=before.ops != imported.found.ops))
-        source, output = scratch / "imported.onnx", scratch / "ort.onnx"
-        ir.save(with_weights(imported, self.model), source, external_data=source.name + DATA_SUFFIX)
+        full, output = ir.to_proto(with_weights(imported, self.model)).SerializeToString(), scratch / "ort.onnx"
+        large = graphs.needs_data_file(self.model)
         self._model = None
-        optimize_file(source, output, request)
+        optimize_bytes(full, self._folder, output, request, beside=large)
         self._model = ir.load(output)
+        if not large:
+            ir.external_data.set_base_dir(self._model.graph, self._folder)
         step_aside(self._model, [name for name in self._model.graph.initializers if name not in imported.names])
         self.session_seconds = time.perf_counter() - start
         _refuse_inserted_casts(self._model)
         found = trace(names, imported, probe)
         if found.final.ops != snapshot(self._model).ops:
             # A value inside a big weight decided something, so only the real model can tell.
-            found = trace(names, imported, full_probe(source, scratch, request))
+            found = trace(names, imported, full_probe(full, self._folder, scratch, request))
         self.steps.extend(found.effects)
 
     def run_fusions(self, names: Sequence[str]) -> None:

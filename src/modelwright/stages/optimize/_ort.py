@@ -62,23 +62,35 @@ class OrtRequest:
         return OrtRequest(tuple(names), self.level)
 
 
-def optimize_file(source: Path, output: Path, request: OrtRequest) -> None:
-    """Write `output` with its weights beside it in `output` + `.data`, whatever the size."""
-    options = _options(request, output)
-    options.add_session_config_entry(
-        "session.optimized_model_external_initializers_file_name", output.name + DATA_SUFFIX
-    )
-    options.add_session_config_entry(
-        "session.optimized_model_external_initializers_min_size_in_bytes", _SMALLEST_EXTERNAL
-    )
-    _open(str(source), options, request)
+def optimize_bytes(model: bytes, folder: Path, output: Path, request: OrtRequest, *, beside: bool = False) -> None:
+    """Write `output` from a model in memory whose external data is in `folder`.
 
-
-def optimize_bytes(model: bytes, folder: Path, output: Path, request: OrtRequest) -> None:
-    """The same for a model in memory whose external data is in `folder`; weights that stay are not written."""
+    Weights that stay as they are are not written: `output` points into `folder` for them. `beside` writes all of them
+    into `output` + `.data` instead, for models whose changed weights might not fit into one file.
+    """
     options = _options(request, output)
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
-    _open(model, options, request)
+    if beside:
+        options.add_session_config_entry(
+            "session.optimized_model_external_initializers_file_name", output.name + DATA_SUFFIX
+        )
+        options.add_session_config_entry(
+            "session.optimized_model_external_initializers_min_size_in_bytes", _SMALLEST_EXTERNAL
+        )
+    try:
+        ort.InferenceSession(
+            model,
+            options,
+            providers=["CPUExecutionProvider"],
+            disabled_optimizers=sorted(disabled(request.names)),
+            enable_fallback=0,
+        )
+    except _failures() as error:
+        raise InputError(
+            "onnxruntime cannot load the model to optimize it",
+            cause=_first_line(error),
+            fix="Check it with `wright inspect`. Passes of kind rewrite and surgery do not need onnxruntime.",
+        ) from error
 
 
 def _options(request: OrtRequest, output: Path) -> Any:
@@ -94,23 +106,6 @@ def _options(request: OrtRequest, output: Path) -> Any:
         if row.switch:
             options.add_session_config_entry(row.switch, "1")
     return options
-
-
-def _open(source: str | bytes, options: Any, request: OrtRequest) -> None:
-    try:
-        ort.InferenceSession(
-            source,
-            options,
-            providers=["CPUExecutionProvider"],
-            disabled_optimizers=sorted(disabled(request.names)),
-            enable_fallback=0,
-        )
-    except _failures() as error:
-        raise InputError(
-            "onnxruntime cannot load the model to optimize it",
-            cause=_first_line(error),
-            fix="Check it with `wright inspect`. Passes of kind rewrite and surgery do not need onnxruntime.",
-        ) from error
 
 
 def step_aside(model: ir.Model, names: Iterable[str]) -> None:

@@ -9,8 +9,9 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from modelwright.graph import write_model
 from modelwright.stages.optimize._bench import Bench
-from modelwright.stages.optimize._files import copy_source, read_source, write_model
+from modelwright.stages.optimize._files import copy_source, read_source
 from modelwright.stages.optimize._inventory import Snapshot, snapshot
 from modelwright.stages.optimize._refuse import refuse
 from modelwright.stages.optimize._table import find_pass, resolve_passes
@@ -28,7 +29,7 @@ def run_optimize(model: str, workdir: str, params: OptimizeParams) -> OptimizeOu
     source = read_source(model)
     before = snapshot(source.model)
     refuse(before, names)
-    bench = Bench(source.model)
+    bench = Bench(source.model, source.path.parent)
     if names or params.fix_dims or params.opset is not None:
         del source
         with scratch_folder(folder) as scratch:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from modelwright.stages.optimize._inventory import Snapshot, effect
-from modelwright.stages.optimize._ort import OrtRequest, optimize_bytes, optimize_file
+from modelwright.stages.optimize._ort import OrtRequest, optimize_bytes
 from modelwright.stages.optimize._thin import Thin, fold_movement, read_thin
 from modelwright.stages.optimize._types import PassEffect
 
@@ -40,12 +40,12 @@ def thin_probe(scratch: Path, request: OrtRequest) -> Probe:
     return probe
 
 
-def full_probe(source: Path, scratch: Path, request: OrtRequest) -> Probe:
+def full_probe(model: bytes, folder: Path, scratch: Path, request: OrtRequest) -> Probe:
     """Sessions on the model itself: slower, and right also where the values of big weights matter."""
     output = scratch / "probe.onnx"
 
     def probe(start: Thin, names: Sequence[str]) -> Thin:
-        optimize_file(source, output, request.only(names))
+        optimize_bytes(model, folder, output, request.only(names), beside=True)
         return read_thin(output, start.folder)
 
     return probe

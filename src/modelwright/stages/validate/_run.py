@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from modelwright._json import dumps
 from modelwright._lazy import lazy
 from modelwright.errors import WrightError
-from modelwright.graph import ValueSpec, load, summary
+from modelwright.graph import Graph, ValueSpec, external_data, load, summary
 from modelwright.metrics import Accumulator, Aggregate
 from modelwright.sources import CalibrationSource, RandomCalibration, samples
 from modelwright.stages.validate._types import (
@@ -20,7 +20,7 @@ from modelwright.stages.validate._types import (
     cosine_bound,
     top1_bound,
 )
-from modelwright.targets import SessionSpec, open_session, parse_target
+from modelwright.targets import BoundSession, SessionSpec, open_as_written, open_session, parse_target
 from modelwright.worker import progress, task
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ else:
     onnx = lazy("onnx")
 
 STAGE = "validate"
-VERSION = "2"
+VERSION = "3"
 LIBRARIES = ("onnxruntime", "onnx", "numpy")
 REPORT = "validation.json"
 Outputs = Mapping[str, "NDArray[Any]"]
@@ -41,11 +41,13 @@ def run_validate(
     candidate: str, reference: str, workdir: str, precision: str, params: ValidateParams, data: CalibrationSource
 ) -> ValidateOutcome:
     """Compare `candidate` with the export it came from; both run on the CPU, where every operator exists."""
-    checks = [_checker(candidate), _signature(candidate, reference)]
+    graph = load(candidate)
+    checks = [_checker(graph), _signature(graph, load(reference))]
     outputs: tuple[OutputParity, ...] = ()
+    feeds = list(samples(data, graph, params.samples))
     try:
-        outputs = _parity(candidate, reference, params, data)
-        checks.append(Check("runs on the CPU", True, f"{params.samples} samples"))
+        outputs = _parity(candidate, reference, feeds)
+        checks.append(Check("runs on the CPU", True, f"{len(feeds)} samples"))
     except WrightError as error:
         checks.append(Check("runs on the CPU", False, str(error)))
     if outputs:
@@ -56,7 +58,7 @@ def run_validate(
         precision=precision,
         bound=_bound(precision, params),
         worst_cosine=min(cosines) if len(cosines) == len(outputs) and cosines else None,
-        samples=params.samples,
+        samples=len(feeds),
         random_inputs=isinstance(data, RandomCalibration),
         checks=tuple(checks),
         outputs=outputs,
@@ -65,16 +67,26 @@ def run_validate(
     return outcome
 
 
-def _checker(model: str) -> Check:
+def _checker(graph: Graph) -> Check:
     try:
-        onnx.checker.check_model(model)
-    except (onnx.checker.ValidationError, ValueError, RuntimeError) as error:
+        # By path it also looks at the files beside the model; where there are none, the graph alone is enough.
+        onnx.checker.check_model(str(graph.path) if external_data(graph) else _without_weights(graph))
+    except (onnx.checker.ValidationError, ValueError, RuntimeError, WrightError) as error:
         return Check("valid ONNX", False, " ".join(str(error).split())[:300])
     return Check("valid ONNX", True, "the ONNX checker has no complaint")
 
 
-def _signature(candidate: str, reference: str) -> Check:
-    ours, theirs = (summary(load(path)) for path in (candidate, reference))
+def _without_weights(graph: Graph) -> onnx.ModelProto:
+    """The weights that were left on disk as empty tensors; onnxruntime compares their sizes when it loads them."""
+    model = onnx.ModelProto()
+    model.CopyFrom(graph.model)
+    for index in graph.on_disk:
+        model.graph.initializer[index].dims[:] = [0]
+    return model
+
+
+def _signature(candidate: Graph, reference: Graph) -> Check:
+    ours, theirs = summary(candidate), summary(reference)
     for kind, mine, wanted in (("input", ours.inputs, theirs.inputs), ("output", ours.outputs, theirs.outputs)):
         if [value.name for value in mine] != [value.name for value in wanted]:
             names = f"{[value.name for value in mine]} instead of {[value.name for value in wanted]}"
@@ -99,15 +111,13 @@ def _fits(value: ValueSpec, expected: ValueSpec) -> bool:
     return all(not (isinstance(a, int) and isinstance(b, int)) or a == b for a, b in pairs)
 
 
-def _parity(
-    candidate: str, reference: str, params: ValidateParams, data: CalibrationSource
-) -> tuple[OutputParity, ...]:
-    feeds = list(samples(data, load(candidate), params.samples))
+def _parity(candidate: str, reference: str, feeds: Sequence[Mapping[str, Any]]) -> tuple[OutputParity, ...]:
     progress("running the export", 0.1)
-    # The export as it was written; the artifact as a user will run it.
-    wanted = _outputs(reference, feeds, SessionSpec(graph_optimization="disabled"))
+    wanted = _answers(open_as_written(reference), feeds)
     progress("running the artifact", 0.5)
-    got = _outputs(candidate, feeds, SessionSpec())
+    # As a user will run it, but without threads that spin between two operators.
+    spec = SessionSpec(config={"session.intra_op.allow_spinning": "0"})
+    got = _answers(open_session(candidate, parse_target("cpu"), spec), feeds)
     gathered: dict[str, Accumulator] = {name: Accumulator() for name in wanted[0]}
     for one, other in zip(wanted, got, strict=True):
         for name, accumulator in gathered.items():
@@ -116,9 +126,9 @@ def _parity(
     return tuple(_output(name, accumulator.aggregate()) for name, accumulator in gathered.items())
 
 
-def _outputs(model: str, feeds: Sequence[Mapping[str, Any]], spec: SessionSpec) -> list[Outputs]:
-    """One session at a time, so that two large models are never in memory together."""
-    with open_session(model, parse_target("cpu"), spec) as session:
+def _answers(session: BoundSession, feeds: Sequence[Mapping[str, Any]]) -> list[Outputs]:
+    """Closes the session, so that two large models are never in memory together."""
+    with session:
         return [session.run(feed) for feed in feeds]
 
 

@@ -1,0 +1,103 @@
+"""Writing a model tensor by tensor, never holding more than one weight in memory beside those it has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from modelwright._lazy import lazy
+
+if TYPE_CHECKING:
+    import onnx
+    import onnx_ir as ir
+else:
+    onnx = lazy("onnx")
+    ir = lazy("onnx_ir")
+
+MODEL, DATA = "model.onnx", "model.onnx.data"
+# Protobuf stops at 2 GiB; the rest is room for the graph.
+INLINE_BYTES = int(1.8 * 2**30)
+_STREAMED = 1024
+# Protobuf tags: field number << 3 | 2 (length-delimited).
+_MODEL_GRAPH, _GRAPH_INITIALIZER, _TENSOR_RAW_DATA = b"\x3a", b"\x2a", b"\x4a"
+_BEFORE_GRAPH = ("ir_version", "producer_name", "producer_version", "domain", "model_version", "doc_string")
+
+
+def write_model(model: ir.Model, folder: Path) -> Path:
+    """Write `model.onnx`, with `model.onnx.data` when it would not fit in one file. Uses the model up."""
+    path = folder / MODEL
+    if needs_data_file(model):
+        ir.save(model, path, external_data=DATA, size_threshold_bytes=_STREAMED)
+        return path
+    streamed = list(_detach(model))
+    with path.open("wb") as file:
+        _write_stream(file, ir.to_proto(model), streamed)
+    return path
+
+
+def needs_data_file(model: ir.Model) -> bool:
+    """Whether the weights are too large for one protobuf file."""
+    return sum(_stored(value) for value in model.graph.initializers.values()) > INLINE_BYTES
+
+
+def _detach(model: ir.Model) -> Iterator[tuple[str, ir.TensorProtocol]]:
+    for name, value in list(model.graph.initializers.items()):
+        tensor = value.const_value
+        if tensor is None or tensor.dtype == ir.DataType.STRING:
+            continue
+        if _stored(value) >= _STREAMED or isinstance(tensor, ir.ExternalTensor):
+            del model.graph.initializers[name]
+            yield name, tensor
+
+
+def _write_stream(file: BinaryIO, proto: onnx.ModelProto, tensors: list[tuple[str, ir.TensorProtocol]]) -> None:
+    """One ordinary ModelProto."""
+    entries = [(_tensor_head(name, tensor), tensor) for name, tensor in tensors]
+    sizes = [len(head) + tensor.nbytes for head, tensor in entries]
+    body = proto.graph.SerializeToString(deterministic=True)
+    proto.ClearField("graph")
+    head, tail = onnx.ModelProto(), onnx.ModelProto()
+    for part in (head, tail):
+        part.CopyFrom(proto)
+    for field in proto.DESCRIPTOR.fields:
+        (tail if field.name in _BEFORE_GRAPH else head).ClearField(field.name)
+    total = len(body) + sum(1 + len(_varint(size)) + size for size in sizes)
+    file.write(head.SerializeToString(deterministic=True) + _MODEL_GRAPH + _varint(total) + body)
+    for (prefix, tensor), size in zip(entries, sizes, strict=True):
+        file.write(_GRAPH_INITIALIZER + _varint(size))
+        end = file.tell() + size
+        file.write(prefix)
+        _write_tensor(file, tensor)
+        if file.tell() != end:
+            raise ValueError(f"tensor {tensor.name} is not as long as its type and shape say")
+    file.write(tail.SerializeToString(deterministic=True))
+
+
+def _tensor_head(name: str, tensor: ir.TensorProtocol) -> bytes:
+    proto = onnx.TensorProto(name=name, data_type=int(tensor.dtype), dims=tensor.shape.numpy())
+    fields: bytes = proto.SerializeToString(deterministic=True)
+    return fields + _TENSOR_RAW_DATA + _varint(tensor.nbytes)
+
+
+def _write_tensor(file: BinaryIO, tensor: ir.TensorProtocol) -> None:
+    if isinstance(tensor, ir.ExternalTensor):
+        # From file to file, without a copy in memory.
+        tensor.tofile(file)
+    else:
+        # Not `tofile`: numpy writes a transposed weight value by value.
+        file.write(tensor.tobytes())
+
+
+def _varint(number: int) -> bytes:
+    parts = bytearray()
+    while number > 0x7F:
+        parts.append(number & 0x7F | 0x80)
+        number >>= 7
+    parts.append(number)
+    return bytes(parts)
+
+
+def _stored(value: ir.Value) -> int:
+    tensor = value.const_value
+    return 0 if tensor is None or tensor.dtype == ir.DataType.STRING else tensor.nbytes
