@@ -306,16 +306,16 @@ def test_weights_that_are_not_numbers_are_refused(tmp_path, word):
 
 
 PEAK = """
-import resource, sys
+import sys
 from modelwright.sources._calibration import RandomCalibration
 from modelwright.stages.quantize import QuantizeParams, run_quantize
+from modelwright.worker._usage import peak_rss_bytes
 params = QuantizeParams("w8a8", method=sys.argv[4], samples=int(sys.argv[3]))
 run_quantize(sys.argv[1], sys.argv[2], params, RandomCalibration())
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+print(peak_rss_bytes())
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="peak memory is read with resource")
 @pytest.mark.parametrize("method", ["minmax", "percentile"])
 def test_memory_does_not_grow_with_the_number_of_samples(tmp_path, method):
     """Activations of 4 MB per sample: keeping them all would show as hundreds of megabytes."""
@@ -330,7 +330,7 @@ def test_memory_does_not_grow_with_the_number_of_samples(tmp_path, method):
             text=True,
             check=True,
         )
-        peaks.append(int(done.stdout.split()[-1]) / 1024)
+        peaks.append(int(done.stdout.split()[-1]) / 2**20)
     assert peaks[1] - peaks[0] < 24, peaks
 
 
