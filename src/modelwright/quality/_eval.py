@@ -9,6 +9,7 @@ from modelwright.errors import InputError, UsageError
 from modelwright.quality._eval_data import RANDOM
 from modelwright.quality._eval_judge import judge
 from modelwright.quality._eval_models import Side
+from modelwright.quality._eval_parts import Parts, read_parts
 from modelwright.quality._eval_run import Job, measure_pair
 from modelwright.quality._eval_types import DataChoice, EvalOptions, EvalResult
 from modelwright.quality.tasks import canonical_name
@@ -43,6 +44,12 @@ def evaluate(
             f"{ours.name} is not an artifact",
             cause="the candidate is what would be shipped: an .onnx file or a build folder",
             fix="Build it first with `wright build`; PyTorch can be the --reference.",
+        )
+    if isinstance(ours.model, Parts) and name is None and options.metric is None:
+        raise UsageError(
+            f"{ours.name} is a build of several models",
+            cause="raw outputs are compared graph by graph",
+            fix=f"Compare one of them ({ours.name}/{ours.model.names[0]}/{_MODEL}), or score the build with --task.",
         )
     if data.processor is None and isinstance(theirs.model, HfSource):
         data = replace(data, processor=theirs.model.folder)
@@ -81,19 +88,9 @@ def _side(model: str | Path, target: str) -> Side:
     source = resolve_source(str(model))
     if isinstance(source, HfSource):
         return Side(source.name, source if source.folder else fetch(source), target)
-    path = Path(source.path) if isinstance(source, OnnxSource) else _built(source)
+    path = Path(source.path) if isinstance(source, OnnxSource) else Path(source.folder, _MODEL)
+    if isinstance(source, BuildSource) and not path.is_file():
+        return Side(str(model), read_parts(Path(source.folder)), target)
     if not path.is_file():
         raise InputError(f"{model} does not exist", cause="no such file", fix="Check the path.")
     return Side(str(model), str(path), target)
-
-
-def _built(source: BuildSource) -> Path:
-    path = Path(source.folder, _MODEL)
-    if not path.is_file():
-        parts = sorted(item.parent.name for item in Path(source.folder).glob(f"*/{_MODEL}"))
-        raise InputError(
-            f"{Path(source.folder).name} is a build of several models",
-            cause=f"its parts are {', '.join(parts) or 'unknown'}, and a task is scored on one graph",
-            fix="Evaluate one part with --outputs, or a graph that holds the whole model.",
-        )
-    return path

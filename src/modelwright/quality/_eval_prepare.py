@@ -23,15 +23,26 @@ pil = lazy("PIL")
 _RAW = ("text", "tokens", "question", "image", "audio")
 _HIDDEN_SHARE = 0.15
 _TEMPLATE = "This example is {}."
+_CAPTION = "a photo of a {}"
 
 
 class Preparer:
-    """Adds what is missing for the model's inputs. Rows that already hold all arrays pass as they are."""
+    """Adds what is missing for the model's inputs. Rows that already hold all arrays pass as they are.
+
+    `longest` is the most tokens of a text, where the inputs do not say it.
+    """
 
     def __init__(
-        self, inputs: Sequence[TensorSpec], folder: str | None, task: str | None, names: Sequence[str], shared: Row
+        self,
+        inputs: Sequence[TensorSpec],
+        folder: str | None,
+        task: str | None,
+        names: Sequence[str],
+        shared: Row,
+        longest: int | None = None,
     ) -> None:
         self._inputs = {spec.name: spec for spec in inputs}
+        self._longest = longest
         self._folder = folder
         self._task = task or ""
         self._names = names
@@ -47,7 +58,7 @@ class Preparer:
         if kind in ("text", "tokens", "question"):
             return {**row, **self._text(row)}
         if kind == "image" or (isinstance(row.get("image"), np.ndarray) and self._folder):
-            return {**row, **self._image(row["image"], missing)}
+            return {**row, **self._image(row["image"], missing), **self._classes(missing)}
         if kind == "audio":
             return {**row, **self._audio(row["audio"])}
         return row
@@ -75,6 +86,8 @@ class Preparer:
     def _encode(self, *texts: Any, **more: Any) -> dict[str, Any]:
         length = self._length()
         options = {"padding": "max_length", "max_length": length} if length else {}
+        if self._longest is not None:
+            options["max_length"] = self._longest
         found = self._part("AutoTokenizer")(*texts, **{"truncation": True, **options, **more})
         return {name: np.asarray(value) for name, value in found.items()}
 
@@ -175,13 +188,23 @@ class Preparer:
 
     def hypotheses(self, row: Row) -> dict[str, Any]:
         """The text with each class name, as an entailment model reads them."""
-        if not self._names:
+        return self._lines([(row["text"], _TEMPLATE.format(name)) for name in self._names])
+
+    def _classes(self, missing: Sequence[str]) -> dict[str, Any]:
+        """A line of text for each class, where the model takes texts beside the image."""
+        if "input_ids" not in missing:
+            return {}
+        found = self._lines([(_CAPTION.format(name),) for name in self._names])
+        return {name: value for name, value in found.items() if name in missing}
+
+    def _lines(self, texts: Sequence[tuple[str, ...]]) -> dict[str, Any]:
+        if not texts:
             raise InputError(
                 "the names of the classes are unknown",
                 cause="zero-shot classification asks the model about each name",
                 fix="Put them into the data as label_names.",
             )
-        lines = [self._encode(row["text"], _TEMPLATE.format(name)) for name in self._names]
+        lines = [self._encode(*words) for words in texts]
         widest = max(len(line["input_ids"]) for line in lines)
         return {name: np.stack([_padded(line[name], widest) for line in lines]) for name in lines[0]}
 

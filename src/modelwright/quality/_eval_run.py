@@ -17,10 +17,11 @@ from modelwright.metrics import Accumulator
 from modelwright.quality._eval_data import RANDOM, Dataset, open_dataset, selected
 from modelwright.quality._eval_feeds import Feeder, split
 from modelwright.quality._eval_models import Model, Side, open_model
+from modelwright.quality._eval_parts import DECODER_IDS
 from modelwright.quality._eval_prepare import Preparer
 from modelwright.quality._eval_types import Bound, DataChoice, EvalData, EvalOutput, SampleFailure
 from modelwright.quality.tasks import Context, CustomTask, EvalTask, Metric, Outputs, Row, make_task
-from modelwright.sources import generate, specs_from_graph
+from modelwright.sources import HfSource, generate, specs_from_graph
 from modelwright.worker import progress, task
 
 if TYPE_CHECKING:
@@ -143,8 +144,10 @@ class _Run:
         head = _head_names(folder)
         names = head or data.label_names
         self._relabel = _label_map(data.label_names, head)
-        self._prepare = Preparer(candidate.inputs, folder, job.task, names, data.shared)
-        context = Context(names, self._prepare.tokenizer if folder else None, data.shared)
+        self._prepare = Preparer(candidate.inputs, folder, job.task, names, data.shared, candidate.longest)
+        writes = any(spec.name == DECODER_IDS for spec in candidate.inputs)
+        tokenizer = self._prepare.tokenizer if folder else None
+        context = Context(names, tokenizer, data.shared, writes, _generation(folder))
         may_batch = not any(_depends_on_batch(side) for side in (job.candidate, job.reference))
         self._arms = tuple(
             _Arm(
@@ -204,7 +207,7 @@ class _Run:
 
     def _compare(self, mine: Outputs, wanted: Outputs) -> None:
         # PyTorch may answer more than was exported; a graph may not.
-        names = list(mine) if not isinstance(self._job.reference.model, str) else list({**wanted, **mine})
+        names = list(mine) if isinstance(self._job.reference.model, HfSource) else list({**wanted, **mine})
         for name in names:
             if name not in mine or name not in wanted:
                 side = "candidate" if name not in mine else "reference"
@@ -279,6 +282,7 @@ def _finite(numbers: Any) -> bool:
 
 
 def _depends_on_batch(side: Side) -> bool:
+    """A build of several graphs always takes one sample at a time."""
     if not isinstance(side.model, str):
         return False
     return any(op.op_type == _BATCH_DEPENDENT for op in summary(load(side.model)).ops)
@@ -293,14 +297,26 @@ def _random_rows(job: Job) -> Dataset:
 
 def _head_names(folder: str | None) -> tuple[str, ...]:
     """The classes in the order of the head, where a Hugging Face folder says it."""
-    path = Path(folder or "", "config.json")
+    names = _settings(folder, "config.json").get("id2label") or {}
+    found = tuple(str(names[key]) for key in sorted(names, key=int))
+    return () if all(name.startswith("LABEL_") for name in found) else found
+
+
+def _generation(folder: str | None) -> dict[str, Any]:
+    """How the model's answers begin and end; what its generation settings say goes before its configuration."""
+    both = (_settings(folder, name) for name in ("config.json", "generation_config.json"))
+    return {key: value for settings in both for key, value in settings.items() if value is not None}
+
+
+def _settings(folder: str | None, name: str) -> dict[str, Any]:
+    """A file of a Hugging Face folder; nothing where there is none."""
+    path = Path(folder or "", name)
     if folder is None or not path.is_file():
-        return ()
+        return {}
     try:
-        names = json.loads(path.read_text(encoding="utf-8")).get("id2label") or {}
-        found = tuple(str(names[key]) for key in sorted(names, key=int))
-        return () if all(name.startswith("LABEL_") for name in found) else found
-    except (OSError, ValueError, AttributeError) as error:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return dict(found)
+    except (OSError, ValueError, TypeError) as error:
         raise InputError(f"{path} cannot be read", cause=str(error), fix="Copy the model folder again.") from error
 
 

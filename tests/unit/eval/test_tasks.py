@@ -310,21 +310,63 @@ def test_zero_shot_images_are_compared_with_the_shared_text_vectors():
         task("zero-shot-image-classification").score({"label": 0}, [{"image_embeds": np.ones(2)}])
 
 
-def test_a_written_text_is_decoded_greedily_until_the_end_token():
-    one = task("summarization", start="0", end="1", longest="8")
-    script = [5, 6, 1]
+def following(script, words=9):
+    """A model that writes the script whatever it is asked, and likes token 8 even more."""
 
     def run(row):
         ids = row["decoder_input_ids"]
-        answer = np.zeros((len(ids), 9))
+        answer = np.zeros((len(ids), words))
         for place in range(len(ids)):
             answer[place, script[place]] = 1.0
+        answer[:, 8] = 2.0 if 8 not in script else 0.0
         return {"logits": answer}
 
-    outputs = one.answer(run, {"input_ids": np.arange(3)})
+    return run
+
+
+def writer(generation, **settings):
+    return make_task("summarization", Context(writes=True, generation=generation), settings)
+
+
+def test_a_written_text_is_decoded_greedily_until_the_end_token():
+    one = writer({"bad_words_ids": [[8], [1, 2]]}, start="0", end="1", longest="8")
+    outputs = one.answer(following([5, 6, 1]), {"input_ids": np.arange(3)})
     assert outputs[0]["ids"].tolist() == [5, 6]
-    assert one.score({"label": np.array([5, 6])}, outputs) == 1.0
+    assert one.score({"label": np.array([5, 6, 1, -1])}, outputs) == 1.0
     assert one.score({"label": np.array([5, 7])}, outputs) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("generation", "begins"),
+    [
+        ({"decoder_start_token_id": 3}, [3]),
+        ({"decoder_start_token_id": 3, "forced_bos_token_id": 7}, [3, 7]),
+        ({"decoder_start_token_id": 3, "forced_decoder_ids": [[1, 4], [2, 5]]}, [3, 4, 5]),
+        ({"decoder_start_token_id": 3, "forced_decoder_ids": [[1, None], [2, 5]]}, [3]),
+    ],
+)
+def test_an_answer_begins_as_the_models_folder_says(generation, begins):
+    seen = []
+
+    def run(row):
+        seen.append(row["decoder_input_ids"].tolist())
+        return following([0, 0, 0, 1, 1, 1])(row)
+
+    writer({**generation, "eos_token_id": [1, 2], "suppress_tokens": [8]}, longest="1").answer(run, {})
+    assert seen == [begins]
+
+
+def test_a_model_that_gives_nan_gives_no_text():
+    one = writer({}, start="0", end="1")
+    (found,) = one.answer(lambda row: {"logits": np.full((1, 4), np.nan)}, {})
+    assert np.isnan(found["ids"]).all()
+
+
+def test_where_an_answer_begins_is_never_guessed():
+    with pytest.raises(UsageError, match="an answer starts"):
+        writer({"eos_token_id": 1})
+    with pytest.raises(UsageError, match="an answer ends"):
+        writer({"decoder_start_token_id": 1})
 
 
 def test_bleu_adds_up_to_the_corpus_score():

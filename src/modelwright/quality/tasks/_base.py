@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import field as field_of
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from modelwright._lazy import lazy
@@ -39,11 +40,16 @@ class Metric:
 
 @dataclass(frozen=True)
 class Context:
-    """What a task may know beside the rows: names of the classes, arrays all rows share, how to get the tokenizer."""
+    """What a task may know beside the rows: names of the classes, arrays all rows share, how to get the tokenizer.
+
+    `writes`: the model takes the tokens it has written so far. `generation` is what its folder says about that.
+    """
 
     label_names: tuple[str, ...] = ()
     tokenizer: Callable[[], Any] | None = None
     shared: Mapping[str, Any] | None = None
+    writes: bool = False
+    generation: Mapping[str, Any] = field_of(default_factory=dict)
 
 
 class EvalTask(ABC):
@@ -51,7 +57,7 @@ class EvalTask(ABC):
 
     metric: Metric
     defaults: ClassVar[Mapping[str, str]] = {}
-    compares_outputs: ClassVar[bool] = True
+    compares_outputs: bool = True
 
     def __init__(self, context: Context, settings: Mapping[str, str]) -> None:
         self.context = context

@@ -1,4 +1,4 @@
-"""Speech to text with CTC heads."""
+"""Speech to text: CTC heads, and decoders that write."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from modelwright._lazy import lazy
-from modelwright.errors import InputError
-from modelwright.quality.tasks._base import Context, EvalTask, Metric, Outputs, Row, field, pick
+from modelwright.quality.tasks._base import Context, Metric, Outputs, Row, Run, pick
+from modelwright.quality.tasks._generation import Written
 from modelwright.quality.tasks._libraries import library
 
 if TYPE_CHECKING:
@@ -17,33 +17,30 @@ else:
     np = lazy("numpy")
 
 
-class SpeechRecognition(EvalTask):
+class SpeechRecognition(Written):
     """Word error rate by jiwer. A `label` of token ids is compared token by token, without a tokenizer.
 
-    `blank` is the CTC blank. The numbers of a sample are: errors, words.
+    `blank` is the CTC blank; the other settings are for decoders. The numbers of a sample are: errors, words.
     """
 
-    defaults: ClassVar[Mapping[str, str]] = {"blank": "0"}
+    defaults: ClassVar[Mapping[str, str]] = {"blank": "0", **Written.defaults}
 
     def __init__(self, context: Context, settings: Mapping[str, str]) -> None:
         super().__init__(context, settings)
         self.metric = Metric("wer", higher_is_better=False, form="sums", span=None, worst=None)
+        self.compares_outputs = not context.writes
         self._blank = int(self.number("blank"))
 
+    def answer(self, run: Run, row: Row) -> tuple[Outputs, ...] | None:
+        return super().answer(run, row) if self.context.writes else None
+
     def score(self, row: Row, outputs: Sequence[Outputs]) -> tuple[int, int]:
-        ids = collapsed(pick(outputs[0], ("logits",), 2).argmax(axis=1), self._blank)
-        label = field(row, "label", "what is said, as text or as token ids")
-        if not isinstance(label, str):
-            wanted = [int(token) for token in np.asarray(label).reshape(-1) if token >= 0]
-            return word_errors(" ".join(map(str, wanted)), " ".join(map(str, ids)))
-        if self.context.tokenizer is None:
-            raise InputError(
-                "there is no tokenizer to read the model's answer with",
-                cause="the labels are text and the model answers token ids",
-                fix="Give the folder of the model's processor with --processor, or labels as token ids.",
-            )
-        said = str(self.context.tokenizer().decode(ids, group_tokens=False))
-        return word_errors(label.lower(), said.lower())
+        if self.context.writes:
+            wanted, said = self.texts(row, outputs)
+        else:
+            ids = collapsed(pick(outputs[0], ("logits",), 2).argmax(axis=1), self._blank)
+            wanted, said = self.texts(row, [{"ids": np.array(ids, np.int64)}], group_tokens=False)
+        return word_errors(wanted.lower(), said.lower())
 
     def value(self, numbers: NDArray[Any]) -> float:
         errors, words = numbers

@@ -15,20 +15,21 @@ if TYPE_CHECKING:
 else:
     np = lazy("numpy")
 
-_CLASS_EMBEDS = "class_embeds"
+_CLASS_EMBEDS, _TEXT_EMBEDS = "class_embeds", "text_embeds"
 
 
 class ZeroShotImage(Classification):
-    """`logits_per_image` of a whole CLIP-like model; or `image_embeds` of its image half against `class_embeds`."""
+    """`logits_per_image` of a whole CLIP-like model, `image_embeds` and `text_embeds` of its two halves, or the image
+    half alone against `class_embeds` of the data."""
 
     def scores(self, row: Row, outputs: Sequence[Outputs]) -> Any:
         if "logits_per_image" in outputs[0]:
             return np.asarray(outputs[0]["logits_per_image"], np.float64).reshape(-1)
-        classes = (self.context.shared or {}).get(_CLASS_EMBEDS)
+        classes = outputs[0].get(_TEXT_EMBEDS, (self.context.shared or {}).get(_CLASS_EMBEDS))
         if classes is None:
             raise InputError(
                 "the classes of a zero-shot model are unknown",
-                cause=f"the model has no output logits_per_image, and the data no array shared.{_CLASS_EMBEDS}",
+                cause=f"the model gives no logits_per_image or {_TEXT_EMBEDS}, the data no shared.{_CLASS_EMBEDS}",
                 fix=f"Put the text embeddings of the classes, one row each, into the data as shared.{_CLASS_EMBEDS}.",
             )
         image = pick(outputs[0], ("image_embeds", "pooler_output"), 1)
