@@ -15,7 +15,7 @@ from modelwright.graph._summary import (
     Opset,
     summary,
 )
-from modelwright.graph._types import ValueSpec
+from modelwright.graph._types import ValueSpec, dtype_name
 from modelwright.graph._write import MODEL, needs_data_file, write_model
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "Precision",
     "Share",
     "ValueSpec",
+    "dtype_name",
     "external_data",
     "fingerprint",
     "load",

@@ -44,7 +44,7 @@ from modelwright.measure._subject import InputChoice, InputFact, Subject, find_m
 from modelwright.measure._telemetry import Telemetry
 from modelwright.measure._telemetry_types import TelemetryResult, TelemetrySeries
 from modelwright.measure._trace import TraceOptions, trace
-from modelwright.measure._trace_types import OpTrace, TraceStatus
+from modelwright.measure._trace_types import Operator, OpTrace, TraceReason, TraceShare, TraceStatus
 from modelwright.measure._unit import UnitPlan, UnitRecord
 
 __all__ = [
@@ -71,6 +71,7 @@ __all__ = [
     "Monitor",
     "Monitored",
     "OpTrace",
+    "Operator",
     "OutputCheck",
     "PerfOptions",
     "PerfResult",
@@ -85,6 +86,8 @@ __all__ = [
     "TelemetrySeries",
     "Throughput",
     "TraceOptions",
+    "TraceReason",
+    "TraceShare",
     "TraceStatus",
     "UnitPlan",
     "UnitRecord",

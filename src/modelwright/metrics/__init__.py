@@ -1,6 +1,22 @@
 """The one library of tensor metrics: float64, defined for every input, unknown is None with a reason."""
 
 from modelwright.metrics._accumulate import Accumulator, Aggregate, Summary
-from modelwright.metrics._compare import METRICS, Score, TensorScores, compare
+from modelwright.metrics._blocked import block_moments, blocked_compare, blocks, is_sound
+from modelwright.metrics._compare import IDENTICAL, METRICS, Moments, Score, TensorScores, compare, scores
 
-__all__ = ["METRICS", "Accumulator", "Aggregate", "Score", "Summary", "TensorScores", "compare"]
+__all__ = [
+    "IDENTICAL",
+    "METRICS",
+    "Accumulator",
+    "Aggregate",
+    "Moments",
+    "Score",
+    "Summary",
+    "TensorScores",
+    "block_moments",
+    "blocked_compare",
+    "blocks",
+    "compare",
+    "is_sound",
+    "scores",
+]

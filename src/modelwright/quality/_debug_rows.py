@@ -7,13 +7,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from modelwright.metrics import Accumulator
+from modelwright.metrics import Accumulator, blocked_compare
 from modelwright.quality._debug_types import Activation, MatchKind, NoiseShare, OutputScore, Spread, WeightScore
 from modelwright.quality._match_view import DEQUANTIZE, QUANTIZE, View, label
 from modelwright.quality._match_weights import WeightPair
 from modelwright.quality._stream import Track
-from modelwright.quality._stream_sums import blocked_compare
-from modelwright.stages.quantize._scope import WORKERS
+from modelwright.stages.quantize import WORKERS
 
 if TYPE_CHECKING:
     import onnx

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from modelwright.errors import InputError
-from modelwright.graph import ModelSummary, summary
-from modelwright.graph._types import dtype_name
+from modelwright.graph import ModelSummary, dtype_name, summary
 from modelwright.metrics import Accumulator
 from modelwright.quality._debug_rows import activation_rows, output_rows, shares, spread, weight_rows
 from modelwright.quality._debug_types import (

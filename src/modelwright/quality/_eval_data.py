@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,7 @@ from modelwright._lazy import lazy
 from modelwright.errors import InputError, WrightError
 from modelwright.quality._eval_types import DataChoice
 from modelwright.quality.tasks import Row
+from modelwright.sources import read_npz
 
 if TYPE_CHECKING:
     import numpy as np
@@ -96,18 +96,7 @@ def _folder(path: Path) -> Dataset:
 
 
 def _npz(path: Path) -> Dataset:
-    try:
-        # numpy leaves a file open that it cannot read, so it gets an open one
-        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-    except FileNotFoundError as error:
-        raise InputError(f"{path} does not exist", cause="no such file", fix="Check the path.") from error
-    except (OSError, EOFError, ValueError, zipfile.BadZipFile, AttributeError, TypeError) as error:
-        raise InputError(
-            f"{path.name} is not an .npz file of plain arrays",
-            cause=str(error) or type(error).__name__,
-            fix="Write it with numpy.savez(path, name=array, label=labels), samples along axis 0.",
-        ) from error
+    arrays = read_npz(path, fix="Write it with numpy.savez(path, name=array, label=labels), samples along axis 0.")
     shared = {name.removeprefix(SHARED): array for name, array in arrays.items() if name.startswith(SHARED)}
     names = tuple(str(name) for name in arrays.get(NAMES, ()))
     columns = {name: array for name, array in arrays.items() if not name.startswith(SHARED) and name != NAMES}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from modelwright.errors import UsageError
 from modelwright.quality._debug import DebugOptions, debug, model_file
-from modelwright.quality._fix_actions import actions, combined
+from modelwright.quality._fix_actions import combined, orders
 from modelwright.quality._fix_bench import CHECK, CHOOSE, Bench, Candidate
 from modelwright.quality._fix_types import FixOptions, FixPlan, FixResult, FixRow, FixScore, FixStatus, Level, Raise
 from modelwright.quality._match_view import view
@@ -53,15 +53,17 @@ def _search(bench: Bench, plan: FixPlan, options: FixOptions, start: Candidate) 
     report = debug(bench.base, start.path, asked)
     base = view(str(bench.base))
     found = []
+
+    def trial(chosen: Sequence[Raise]) -> Candidate:
+        return bench.build(combined(chosen, plan.quantize, base))
+
     for level in _levels(plan, options):
-        offered = actions(report, base, plan.quantize, level)
-
-        def trial(chosen: Sequence[Raise]) -> Candidate:
-            return bench.build(combined(chosen, plan.quantize, base))
-
-        chosen, met = _smallest(offered, lambda picked: bench.met_on(trial(picked), CHOOSE, margin=True), bench)
-        candidate = trial(chosen)
-        found.append(_Found(level, tuple(chosen), candidate, met, _covered(offered, candidate)))
+        for offered in orders(report, base, plan.quantize, level):
+            chosen, met = _smallest(offered, lambda picked: bench.met_on(trial(picked), CHOOSE, margin=True), bench)
+            candidate = trial(chosen)
+            found.append(_Found(level, tuple(chosen), candidate, met, _covered(offered, candidate)))
+            if met:
+                break
     # Without a set that is good enough nothing is raised: half a repair is not offered as one.
     return min(found, key=lambda item: _cost(item, bench))
 

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from modelwright.quality._debug_types import Activation, DebugReport
 from modelwright.quality._fix_types import Level, Raise
 from modelwright.quality._match_view import View, label
-from modelwright.stages.quantize import QuantizeParams, TensorOverride, steps_of
-from modelwright.stages.quantize._scope import static_operators
+from modelwright.stages.quantize import QuantizeParams, TensorOverride, static_operators, steps_of
 
 _MOSTLY = 0.5
 # onnxruntime quantizes the weights of these by itself when it loads a model in which they stand, left in float,
@@ -16,16 +15,18 @@ _MOSTLY = 0.5
 _TAKEN_BACK = ("Conv", "ConvTranspose", "Gemm")
 
 
-def actions(report: DebugReport, view: View, params: QuantizeParams, level: Level) -> list[Raise]:
-    """In the order of the noise they add, or would add once the ones before them no longer clip what reaches them.
+def orders(report: DebugReport, view: View, params: QuantizeParams, level: Level) -> tuple[list[Raise], ...]:
+    """What can be raised, the likeliest first: by the noise that is added here; then by the noise that would be, once
+    the ones before no longer clip what gets here. Neither is always right, since more bits in one place may make
+    another clip more.
 
     With 16 bits, what is clipped still has to become float.
     """
     scope = _scope(view, params)
     weights = {row.node: row.weight_name for row in report.weights}
     noisy = sorted((row for row in report.activations if _noise(row) > 0.0), key=lambda row: (-_noise(row), row.order))
-    found = [_action(row, view, scope, weights, level) for row in noisy]
-    return [item for item in found if item.excludes or item.overrides]
+    found = ([_action(row, view, scope, weights, level) for row in rows] for rows in (report.originators, noisy))
+    return tuple([item for item in items if item.excludes or item.overrides] for items in found)
 
 
 def combined(chosen: Iterable[Raise], params: QuantizeParams, view: View) -> QuantizeParams:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from modelwright.errors import ExecutionError, InputError
 from modelwright.graph import external_data, load
-from modelwright.quality._fix_score import ScoreJob, name_all, score_model, time_models
+from modelwright.quality._fix_score import ScoreJob, score_model, time_models
 from modelwright.quality._fix_types import FixOptions, FixPlan, FixScore
 from modelwright.sources import RandomCalibration, calibration_source, specs_from_graph
 from modelwright.stages.optimize import run_optimize
-from modelwright.stages.quantize import QuantizeParams, run_quantize
+from modelwright.stages.quantize import QuantizeParams, name_all, run_quantize
 from modelwright.targets import placement
 from modelwright.worker import ProgressCallback, Worker
 
@@ -152,7 +152,7 @@ class Bench:
         try:
             call = run_quantize.call(str(self.base), str(folder), params, data)
             self._worker.run(call, timeout=_BUILD_S).unwrap()
-        except InputError as error:
+        except (InputError, ExecutionError) as error:
             return Candidate(params, path, 0, str(error))
         return Candidate(params, path, _file_bytes(path))
 

@@ -8,7 +8,6 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
@@ -19,9 +18,6 @@ from modelwright.quality._fix_types import FixScore
 from modelwright.quality._stream_data import Feed, Sample, make_feed
 from modelwright.quality.tasks._custom import CustomTask
 from modelwright.sources import CalibrationSource
-from modelwright.stages.quantize._model import lift_constants, name_nodes, open_model
-from modelwright.stages.quantize._save import save
-from modelwright.stages.quantize._weights import load_external
 from modelwright.targets import open_session, parse_target
 from modelwright.worker import progress, task
 
@@ -80,19 +76,6 @@ class ScoreJob:
     start: int
     scale: float | None
     metric: str | None
-
-
-@task
-def name_all(model: str, folder: str) -> str:
-    """The model with a name on every node, the one the quantizer would give it; the model itself if all have one."""
-    graph = open_model(model)
-    names = [node.name for node in graph.model.graph.node if node.op_type != "Constant"]
-    if all(names) and len(set(names)) == len(names):
-        return model
-    load_external(graph, everything=True)
-    lift_constants(graph.model)
-    name_nodes(graph.model)
-    return str(save(graph.model, Path(folder)))
 
 
 @task

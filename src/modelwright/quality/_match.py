@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from modelwright.graph._types import dtype_name
+from modelwright.graph import dtype_name
 from modelwright.quality._debug_types import MatchKind, Unmatched
 from modelwright.quality._dequant import DEFAULT_AXIS, Grid, make_grid
 from modelwright.quality._match_view import DEQUANTIZE, QUANTIZE, View, attribute, label

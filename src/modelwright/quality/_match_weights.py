@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
-from modelwright.graph._types import dtype_name
+from modelwright.graph import dtype_name
 from modelwright.quality._debug_types import Unmatched
 from modelwright.quality._dequant import dequantize, make_grid, round_trip, unpack_nbits
 from modelwright.quality._match import grid_of

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from modelwright.metrics import Accumulator
+from modelwright.metrics import Accumulator, blocked_compare
 from modelwright.quality._match import Pair
 from modelwright.quality._match_view import View
 from modelwright.quality._stream_data import Feed, as_declared
 from modelwright.quality._stream_model import FED, SHADOW, Shadow, shadow_of, shown, sized
-from modelwright.quality._stream_sums import LocalNoise, Tally, blocked_compare, local_noise
+from modelwright.quality._stream_sums import LocalNoise, Tally, local_noise
 from modelwright.targets import BoundSession, SessionFacts, SessionSpec, Target, open_session, parse_target
 from modelwright.worker import progress
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
@@ -16,17 +15,9 @@ from modelwright.sources import (
     InputSpec,
     RandomCalibration,
     check_inputs,
-    generate,
+    rows,
     specs_from_graph,
 )
-from modelwright.sources._calibration import (
-    FolderCalibration,
-    NpzCalibration,
-    ReaderCalibration,
-    _call_reader,
-    _folder_files,
-)
-from modelwright.sources._npz_rows import NpzRows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,7 +51,8 @@ class Feed:
     def __iter__(self) -> Iterator[Sample]:
         given = 0
         stop = self.start + self.count * self.step
-        for index, row in enumerate(itertools.islice(self._rows(), self.start, stop, self.step)):
+        held = rows(self.source, self.signature, self.specs)
+        for index, (_, row) in enumerate(itertools.islice(held, self.start, stop, self.step)):
             yield self._sample(row, index)
             given += 1
         if not given:
@@ -73,17 +65,6 @@ class Feed:
     @property
     def random(self) -> bool:
         return isinstance(self.source, RandomCalibration)
-
-    def _rows(self) -> Iterator[Mapping[str, NDArray[Any]]]:
-        source = self.source
-        if isinstance(source, RandomCalibration):
-            return (generate(self.specs, source.seed, index) for index in itertools.count())
-        if isinstance(source, NpzCalibration):
-            return iter(NpzRows(source.path, self.signature))
-        if isinstance(source, ReaderCalibration):
-            return _call_reader(source.path)
-        assert isinstance(source, FolderCalibration)
-        return (_read_npz(path) for path in _folder_files(source.path))
 
     def _sample(self, row: Mapping[str, NDArray[Any]], index: int) -> Sample:
         names = {value.name for value in self.signature}
@@ -123,15 +104,3 @@ def as_declared(inputs: Mapping[str, NDArray[Any]], types: Mapping[str, str]) ->
         for name, array in inputs.items()
         if name in types
     }
-
-
-def _read_npz(path: Path) -> dict[str, NDArray[Any]]:
-    try:
-        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except (OSError, ValueError, EOFError) as error:
-        raise InputError(
-            f"{path.name} is not an .npz file of plain arrays",
-            cause=str(error) or type(error).__name__,
-            fix="Write it with numpy.savez(path, name=array, ...), one array per model input.",
-        ) from error

@@ -1,19 +1,12 @@
-"""Scores of large tensors without large temporaries: sums over blocks that fit the CPU's cache.
-
-Inside a block the numbers are summed in their own type, float32 at least, and blocks in float64: that is within
-0.00001 dB of `modelwright.metrics.compare`. What single floats cannot square (masks, infinities, NaN, the very small)
-goes there.
-"""
+"""What a quantizer does to a tensor, and scores gathered over the samples."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
-from modelwright.metrics import TensorScores, compare
-from modelwright.metrics._compare import IDENTICAL, Moments, scores
+from modelwright.metrics import IDENTICAL, Moments, TensorScores, block_moments, blocks, compare, is_sound, scores
 from modelwright.quality._dequant import Grid
 
 if TYPE_CHECKING:
@@ -21,23 +14,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 else:
     np = lazy("numpy")
-
-_BLOCK = 1 << 15
-# Squares of numbers beyond these leave the range of float32.
-_LARGE, _SMALL = 1e18, 1e-15
-
-
-def blocked_compare(reference: NDArray[Any], candidate: NDArray[Any]) -> TensorScores:
-    """`compare` in one pass; top-1 is left out, it belongs to outputs."""
-    kinds = {reference.dtype.kind, candidate.dtype.kind}
-    if reference.shape != candidate.shape or reference.size == 0 or kinds != {"f"}:
-        return compare(reference, candidate)
-    total, product = Moments(), np.einsum
-    # Overflow and NaN are expected here; they are noticed below.
-    with np.errstate(all="ignore"):
-        for one, other in zip(_blocks(reference), _blocks(candidate), strict=True):
-            total = total + _moments(one, other, product)
-    return scores(total) if _sound(total) else compare(reference, candidate)
 
 
 @dataclass(frozen=True)
@@ -59,17 +35,17 @@ def local_noise(values: NDArray[Any], grid: Grid) -> LocalNoise:
     low, high = (limit - zero for limit in grid.limits)
     total, clipped, clip_noise, product = Moments(), 0, 0.0, np.einsum
     with np.errstate(all="ignore"):
-        for one in _blocks(values):
+        for one in blocks(values):
             step = one.dtype.type(scale)
             stored = (one / step).round()
             inside = stored.clip(low, high)
             beyond = stored != inside
             inside *= step
-            total = total + _moments(one, inside, product)
+            total = total + block_moments(one, inside, product)
             if beyond.any():
                 clipped += int(beyond.sum())
                 clip_noise += float(((inside - one)[beyond].astype("f8") ** 2).sum())
-    return LocalNoise(scores(total), clipped, clip_noise) if _sound(total) else _local_whole(values, grid)
+    return LocalNoise(scores(total), clipped, clip_noise) if is_sound(total) else _local_whole(values, grid)
 
 
 def _local_whole(values: NDArray[Any], grid: Grid) -> LocalNoise:
@@ -140,32 +116,3 @@ class Tally:
         if self.reason == IDENTICAL:
             return 0.0
         return self.moments.noise / self.moments.signal if self.moments.signal > 0 else None
-
-
-def _blocks(values: NDArray[Any]) -> Iterator[NDArray[Any]]:
-    flat = values.reshape(-1)
-    for start in range(0, flat.size, _BLOCK):
-        block = flat[start : start + _BLOCK]
-        yield block if block.dtype.itemsize >= 4 else block.astype("f4")
-
-
-def _moments(one: NDArray[Any], other: NDArray[Any], product: Callable[..., Any]) -> Moments:
-    """`product` is numpy's einsum, looked up once: not the BLAS, whose threads cost more than they bring here."""
-    error = other - one
-    signal, power, noise = (float(product("i,i->", part, part)) for part in (one, other, error))
-    return Moments(
-        count=one.size,
-        signal=signal,
-        other=power,
-        dot=(signal + power - noise) / 2,
-        noise=noise,
-        peak=float(max(one.max(), -one.min())),
-        max_abs=float(max(error.max(), -error.min())),
-    )
-
-
-def _sound(total: Moments) -> bool:
-    """Nothing overflowed, nothing vanished."""
-    finite = bool(np.isfinite(total.signal + total.noise + total.other + total.peak))
-    vanished = (0 < total.peak < _SMALL) or (0 < total.max_abs < _SMALL * max(1.0, total.peak))
-    return finite and total.peak < _LARGE and not vanished

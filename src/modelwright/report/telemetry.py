@@ -7,8 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
-from modelwright.measure._telemetry import Telemetry
-from modelwright.measure._telemetry_types import TelemetryResult, TelemetrySeries
+from modelwright.measure import Telemetry, TelemetryResult, TelemetrySeries
 from modelwright.report._units import human_bytes
 
 if TYPE_CHECKING:

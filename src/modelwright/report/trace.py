@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from modelwright._lazy import lazy
-from modelwright.measure._trace_types import Operator, OpTrace, TraceReason, TraceShare, TraceStatus
+from modelwright.measure import Operator, OpTrace, TraceReason, TraceShare, TraceStatus
 
 if TYPE_CHECKING:
     import rich.box

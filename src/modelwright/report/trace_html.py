@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import Any
 
 from modelwright._json import plain
-from modelwright.measure._trace_types import Operator, OpTrace, TraceStatus
+from modelwright.measure import Operator, OpTrace, TraceStatus
 from modelwright.report.trace import DISTURBED, SIMULATED, operator_name, trace_facts, trace_notes
 
 _TEMPLATE = "trace_page.html"

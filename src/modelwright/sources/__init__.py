@@ -3,13 +3,16 @@
 from modelwright.sources._calibration import (
     CalibrationSource,
     RandomCalibration,
+    SampleHash,
+    Samples,
     calibration_source,
+    rows,
     samples,
 )
 from modelwright.sources._calibration import identity as calibration_identity
 from modelwright.sources._embedding import index_bound
 from modelwright.sources._generate import generate
-from modelwright.sources._given import check_inputs, load_npz
+from modelwright.sources._given import check_inputs, load_npz, read_npz
 from modelwright.sources._guess import specs_from_graph
 from modelwright.sources._hf import HfSource
 from modelwright.sources._hub import fetch
@@ -28,6 +31,8 @@ __all__ = [
     "InputSpec",
     "OnnxSource",
     "RandomCalibration",
+    "SampleHash",
+    "Samples",
     "Source",
     "TensorSpec",
     "calibration_identity",
@@ -40,7 +45,9 @@ __all__ = [
     "load_npz",
     "modality",
     "read_architecture",
+    "read_npz",
     "resolve_source",
+    "rows",
     "samples",
     "specs_from_graph",
     "static",

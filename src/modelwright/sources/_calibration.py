@@ -7,7 +7,7 @@ import importlib.util
 import inspect
 import itertools
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from modelwright._lazy import lazy
 from modelwright.errors import InputError, WrightError
 from modelwright.graph import Graph, ValueSpec, summary
 from modelwright.sources._generate import generate
-from modelwright.sources._given import check_inputs, load_npz
+from modelwright.sources._given import check_inputs, read_npz
 from modelwright.sources._guess import specs_from_graph
 from modelwright.sources._npz_rows import NpzRows
 from modelwright.sources._spec import InputSpec
@@ -120,21 +120,25 @@ class Samples:
             )
 
     def _draw(self) -> Iterator[dict[str, NDArray[Any]]]:
-        source = self.source
-        if isinstance(source, RandomCalibration):
-            for index in itertools.count():
-                yield self._checked(generate(self.specs, source.seed, index), "the made-up sample")
-        elif isinstance(source, FolderCalibration):
-            for path in _folder_files(source.path):
-                yield load_npz(path, self.signature)
-        else:
-            rows = NpzRows(source.path, self.signature) if isinstance(source, NpzCalibration) else None
-            for index, sample in enumerate(rows or _call_reader(source.path)):
-                yield self._checked(sample, f"sample {index} of {Path(source.path).name}")
+        for origin, sample in rows(self.source, self.signature, self.specs):
+            check_inputs(sample, self.signature, origin=origin)
+            yield sample
 
-    def _checked(self, sample: dict[str, NDArray[Any]], origin: str) -> dict[str, NDArray[Any]]:
-        check_inputs(sample, self.signature, origin=origin)
-        return sample
+
+def rows(
+    source: CalibrationSource, signature: Sequence[ValueSpec], specs: InputSpec
+) -> Iterator[tuple[str, dict[str, NDArray[Any]]]]:
+    """Everything the source holds, row by row and unchecked, each with what to call it in an error."""
+    if isinstance(source, RandomCalibration):
+        for index in itertools.count():
+            yield "the made-up sample", generate(specs, source.seed, index)
+    elif isinstance(source, FolderCalibration):
+        for path in _folder_files(source.path):
+            yield path.name, read_npz(path)
+    else:
+        given = NpzRows(source.path, signature) if isinstance(source, NpzCalibration) else _call_reader(source.path)
+        for index, sample in enumerate(given):
+            yield f"sample {index} of {Path(source.path).name}", sample
 
 
 def samples(source: CalibrationSource, graph: Graph, count: int) -> Samples:

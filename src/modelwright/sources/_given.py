@@ -18,23 +18,31 @@ else:
     np = lazy("numpy")
 
 
+_PLAIN = "Write it with numpy.savez(path, name=array, ...), one array per model input."
+
+
 def load_npz(path: str | Path, signature: Sequence[ValueSpec]) -> dict[str, NDArray[Any]]:
-    """The arrays of an .npz file, one per model input. Pickled objects are never loaded."""
+    """The arrays of an .npz file, one per model input."""
+    arrays = read_npz(path)
+    check_inputs(arrays, signature, origin=Path(path).name)
+    return arrays
+
+
+def read_npz(path: str | Path, fix: str = _PLAIN) -> dict[str, NDArray[Any]]:
+    """All arrays of an .npz file, whatever they are. Pickled objects are never loaded."""
     path = Path(path)
     try:
         # numpy leaves a file open that it cannot read, so it gets an open one
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+            return {name: file[name] for name in file.files}
     except FileNotFoundError as error:
         raise InputError(f"{path} does not exist", cause="no such file", fix="Check the path.") from error
     except (OSError, EOFError, ValueError, zipfile.BadZipFile, AttributeError, TypeError) as error:
         raise InputError(
             f"{path.name} is not an .npz file of plain arrays",
             cause=str(error) or type(error).__name__,
-            fix="Write it with numpy.savez(path, name=array, ...), one array per model input.",
+            fix=fix,
         ) from error
-    check_inputs(arrays, signature, origin=path.name)
-    return arrays
 
 
 def check_inputs(

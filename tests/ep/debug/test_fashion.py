@@ -63,3 +63,22 @@ def test_every_tensor_of_the_trained_model_is_compared_with_the_simulator(tmp_pa
     assert len(report.activations) >= 10
     assert report.summary.cumulative.min > 40
     assert {row.op_type for row in report.originators} <= {"Conv", "Gemm", "GlobalAveragePool", "Flatten", "(input)"}
+
+
+def test_the_demos_int8_build_is_repaired(tmp_path, monkeypatch):
+    """Every range is too small here, so that a repair in one place makes another clip more."""
+    monkeypatch.chdir(DEMO.parent)
+    naive = QuantizeParams("w8a8", per_channel=False, op_types=("all",))
+    plan = FixPlan(OptimizeParams(PORTABLE), naive, "demo/calibration.py:dim_images")
+    options = FixOptions(data=str(DATA), samples=400, scale=1 / 255, target_drop=parse_allowance("1pt"))
+    result = fix(MODEL, plan, options)
+    assert result.status == "met"
+    assert len(result.raised) <= 4
+
+
+def test_a_target_that_only_the_float_model_meets_is_said_to_be_out_of_reach(tmp_path):
+    """The last candidate has nothing left to quantize: that it is refused ends the search, not the command."""
+    plan = FixPlan(OptimizeParams(PORTABLE), QuantizeParams("w8a8", samples=2), calibration(tmp_path, 0.3, 2))
+    result = fix(MODEL, plan, FixOptions(data=str(DATA), samples=8, scale=1 / 255, target_sqnr=200.0))
+    assert result.status == "not_met"
+    assert not result.raised

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelwright.metrics import compare
+from modelwright.metrics import blocked_compare, compare
 from modelwright.quality._dequant import make_grid, round_trip
-from modelwright.quality._stream_sums import Tally, blocked_compare, local_noise
+from modelwright.quality._stream_sums import Tally, local_noise
 
 RNG = np.random.default_rng(0)
 LONG = RNG.standard_normal(70_000).astype(np.float32)

@@ -1,5 +1,6 @@
 """The quantize stage: fp16, dynamic int8, static QDQ and int4, with ranges found one sample at a time."""
 
+from modelwright.stages.quantize._names import name_all
 from modelwright.stages.quantize._params import (
     Calibration,
     Clipped,
@@ -10,6 +11,7 @@ from modelwright.stages.quantize._params import (
 )
 from modelwright.stages.quantize._precision import ALIASES, REFUSED, STEPS, Step, canonical, steps_of
 from modelwright.stages.quantize._run import LIBRARIES, STAGE, VERSION, run_quantize
+from modelwright.stages.quantize._scope import WORKERS, static_operators
 
 __all__ = [
     "ALIASES",
@@ -18,6 +20,7 @@ __all__ = [
     "STAGE",
     "STEPS",
     "VERSION",
+    "WORKERS",
     "Calibration",
     "Clipped",
     "OpTally",
@@ -26,6 +29,8 @@ __all__ = [
     "Step",
     "TensorOverride",
     "canonical",
+    "name_all",
     "run_quantize",
+    "static_operators",
     "steps_of",
 ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
 from modelwright.errors import InputError
-from modelwright.sources._calibration import SampleHash, Samples
+from modelwright.sources import SampleHash, Samples
 from modelwright.stages.quantize._ranges import Observed, Range, fetch, run
 from modelwright.worker import progress
 

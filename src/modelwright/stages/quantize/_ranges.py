@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
 from modelwright.errors import InputError
-from modelwright.sources._calibration import SampleHash, Samples
+from modelwright.sources import SampleHash, Samples
 from modelwright.stages.quantize._session import open_session
 from modelwright.worker import progress
 

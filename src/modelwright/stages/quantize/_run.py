@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from modelwright._lazy import lazy
 from modelwright.errors import InputError
 from modelwright.graph import Graph, load, summary
-from modelwright.sources._calibration import CalibrationSource, RandomCalibration, samples
+from modelwright.sources import CalibrationSource, RandomCalibration, samples
 from modelwright.stages.quantize._check import require_true_label, tally
 from modelwright.stages.quantize._dynamic import quantize_dynamic
 from modelwright.stages.quantize._half import convert_to_half

@@ -1,0 +1,23 @@
+"""Names for nodes that have none, so that somebody else can speak of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from modelwright.stages.quantize._model import lift_constants, name_nodes, open_model
+from modelwright.stages.quantize._save import save
+from modelwright.stages.quantize._weights import load_external
+from modelwright.worker import task
+
+
+@task
+def name_all(model: str, folder: str) -> str:
+    """The model with a name on every node, the one the quantizer would give it; the model itself if all have one."""
+    graph = open_model(model)
+    names = [node.name for node in graph.model.graph.node if node.op_type != "Constant"]
+    if all(names) and len(set(names)) == len(names):
+        return model
+    load_external(graph, everything=True)
+    lift_constants(graph.model)
+    name_nodes(graph.model)
+    return str(save(graph.model, Path(folder)))

@@ -1,0 +1,28 @@
+"""A room is used through its front door."""
+
+import ast
+from pathlib import Path
+
+import modelwright
+
+ROOT = Path(modelwright.__file__).parent
+# Not rooms: single modules that every room may use.
+COMMON = {"_json", "_lazy"}
+
+
+def room_of(parts: tuple[str, ...]) -> tuple[str, ...]:
+    """Every stage is a room of its own."""
+    return parts[:2] if parts[0] == "stages" else parts[:1]
+
+
+def test_no_room_imports_a_private_module_of_another():
+    wrong = []
+    for path in sorted(ROOT.rglob("*.py")):
+        here = room_of(path.relative_to(ROOT).with_suffix("").parts)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("modelwright."):
+                continue
+            parts = tuple(str(node.module).split(".")[1:])
+            if parts[0] not in COMMON and room_of(parts) != here and any(part.startswith("_") for part in parts):
+                wrong.append(f"{path.relative_to(ROOT)} imports {node.module}")
+    assert not wrong
