@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 else:
     np = lazy("numpy")
 datasets = lazy("datasets")
+huggingface_hub = lazy("huggingface_hub")
 
 SHARED = "shared."
 NAMES = "label_names"
 RANDOM = "random"
+_HUB_S = 10.0
 _IMAGES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".webp", ".ppm", ".pgm", ".tif", ".tiff"})
 
 
@@ -177,11 +179,26 @@ def _class_folders(path: Path, classes: list[str]) -> Dataset:
     )
 
 
+def _hub_answers(name: str) -> bool:
+    """Asked once. That there is no such dataset is an answer too."""
+    try:
+        huggingface_hub.HfApi().dataset_info(name, timeout=_HUB_S)
+    except (OSError, huggingface_hub.errors.OfflineModeIsEnabled) as error:
+        return isinstance(error, huggingface_hub.errors.HfHubHTTPError)
+    except Exception as error:  # noqa: BLE001 - its transport raises its own family of errors
+        return not type(error).__module__.startswith("httpx")
+    return True
+
+
 def _hub(text: str) -> Dataset:
     """`name`, `name:config`, `name@split` or `name:config@split`; the split is `validation` unless it is said."""
     name, _, split = text.partition("@")
     name, _, config = name.partition(":")
     try:
+        answered = _hub_answers(name)
+        if not answered:
+            # Its client would try again for half a minute; what was loaded before is found offline too.
+            datasets.config.HF_HUB_OFFLINE = True
         table = datasets.load_dataset(name, config or None, split=split or "validation")
     except ModuleNotFoundError as error:
         if error.name != "datasets":
@@ -195,9 +212,10 @@ def _hub(text: str) -> Dataset:
         raise
     # The library raises its own and its network's errors, in many families.
     except Exception as error:
+        why = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
         raise InputError(
             f"{text} cannot be loaded",
-            cause=f"{type(error).__name__}: {' '.join(str(error).split())[:300]}",
+            cause=why if answered else f"it is no path here, and the Hub did not answer ({why})",
             fix="Check the path or the name of the dataset, its config and its split (name:config@split).",
         ) from error
     feature = table.features.get("label")
