@@ -17,6 +17,8 @@ from modelwright.stages.quantize import steps_of
 from modelwright.worker import ProgressCallback, Worker
 
 _MIN_SAMPLES = 2
+# Above this share of the float model, little was quantized in the end.
+_HARDLY_SMALLER = 0.75
 
 
 @dataclass(frozen=True)
@@ -61,23 +63,24 @@ def _search(bench: Bench, plan: FixPlan, options: FixOptions, start: Candidate) 
         for offered in orders(report, base, plan.quantize, level):
             chosen, met = _smallest(offered, lambda picked: bench.met_on(trial(picked), CHOOSE, margin=True), bench)
             candidate = trial(chosen)
-            found.append(_Found(level, tuple(chosen), candidate, met, _covered(offered, candidate)))
+            found.append(_Found(level, tuple(chosen), candidate, met, _covered(offered, chosen)))
             if met:
                 break
     # Without a set that is good enough nothing is raised: half a repair is not offered as one.
     return min(found, key=lambda item: _cost(item, bench))
 
 
-def _covered(offered: Sequence[Raise], candidate: Candidate) -> float:
+def _covered(offered: Sequence[Raise], chosen: Sequence[Raise]) -> float:
     """The part of the noise whose makers are raised now, also those that another raise took along."""
-    excluded, widened = set(candidate.params.nodes_to_exclude), set(candidate.params.overrides)
+    excluded = {name for item in chosen for name in item.excludes}
+    widened = {one for item in chosen for one in item.overrides}
     return sum(item.origin_share for item in offered if {*item.excludes} <= excluded and {*item.overrides} <= widened)
 
 
 def _smallest(offered: list[Raise], good: Callable[[Sequence[Raise]], bool], bench: Bench) -> tuple[list[Raise], bool]:
     """The shortest prefix that is good enough, found by doubling and halving; then what it can do without."""
     size = 1
-    while not good(offered[:size]):
+    while not offered or not good(offered[:size]):
         if size >= len(offered) or bench.spent:
             return [], False
         size = min(2 * size, len(offered))
@@ -139,6 +142,7 @@ def _result(
     return FixResult(
         status=status,
         reason=reason,
+        note=_note(rows[0], rows[-1]) if found.chosen else None,
         wanted=bench.wanted,
         metric=bench.metric,
         target=str(bench.options.target or "cpu"),
@@ -152,6 +156,13 @@ def _result(
         random_data=bench.options.data == "random",
         strategies=levels,
     )
+
+
+def _note(whole: FixRow, repaired: FixRow) -> str | None:
+    share = repaired.file_bytes / whole.file_bytes
+    if share < _HARDLY_SMALLER:
+        return None
+    return f"{share:.0%} of the float model's size is left: another precision (w8a16, dynamic, fp16) may serve better"
 
 
 def _row(bench: Bench, name: str, raised: int, item: Candidate, p50: float | None) -> FixRow:

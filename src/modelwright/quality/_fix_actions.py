@@ -7,26 +7,29 @@ from collections.abc import Iterable
 from modelwright.quality._debug_types import Activation, DebugReport
 from modelwright.quality._fix_types import Level, Raise
 from modelwright.quality._match_view import View, label
-from modelwright.stages.quantize import QuantizeParams, TensorOverride, static_operators, steps_of
+from modelwright.stages.quantize import WORKERS, QuantizeParams, TensorOverride, static_operators, steps_of
 
 _MOSTLY = 0.5
+# More tensors than these are no longer an exception here and there.
+_FEW = 8
 # onnxruntime quantizes the weights of these by itself when it loads a model in which they stand, left in float,
 # between quantized tensors. To stay float, their results must too.
 _TAKEN_BACK = ("Conv", "ConvTranspose", "Gemm")
 
 
 def orders(report: DebugReport, view: View, params: QuantizeParams, level: Level) -> tuple[list[Raise], ...]:
-    """What can be raised, the likeliest first: by the noise that is added here; then by the noise that would be, once
-    the ones before no longer clip what gets here. Neither is always right, since more bits in one place may make
-    another clip more.
+    """What can be raised, the likeliest first, in several ways to be tried one after the other.
 
-    With 16 bits, what is clipped still has to become float.
+    A few tensors: by the noise that is added there; then by the noise that would be, once the ones before no longer
+    clip what gets there (neither is always right: more bits in one place may make another clip more). Whole operators,
+    when it is not a few. Then as many tensors as it takes. With 16 bits, what is clipped still has to become float.
     """
     scope = _scope(view, params)
     weights = {row.node: row.weight_name for row in report.weights}
     noisy = sorted((row for row in report.activations if _noise(row) > 0.0), key=lambda row: (-_noise(row), row.order))
     found = ([_action(row, view, scope, weights, level) for row in rows] for rows in (report.originators, noisy))
-    return tuple([item for item in items if item.excludes or item.overrides] for items in found)
+    added, would_add = ([item for item in items if item.excludes or item.overrides] for items in found)
+    return added[:_FEW], would_add[:_FEW], _operators(report, view, params, level), added
 
 
 def combined(chosen: Iterable[Raise], params: QuantizeParams, view: View) -> QuantizeParams:
@@ -36,8 +39,44 @@ def combined(chosen: Iterable[Raise], params: QuantizeParams, view: View) -> Qua
     overrides = {item.tensor: item for item in params.overrides}
     overrides |= {item.tensor: item for one in picked for item in one.overrides}
     useful = tuple(item for item in overrides.values() if _touched(item.tensor, view, set(excludes)))
-    changed = {"nodes_to_exclude": tuple(excludes), "overrides": useful}
+    changed: dict[str, object] = {"nodes_to_exclude": tuple(excludes), "overrides": useful}
+    left_out = {item.tensor for item in picked if item.what == "operator" and item.level == "float"}
+    if left_out:
+        # Said by their names, so that the recipe stays one that people can read.
+        step = steps_of(params.precision)[0]
+        kept = set(static_operators(view.graph.model, params, step.activation_bits)) - left_out
+        whole = {name for item in picked if item.what == "operator" for name in item.excludes}
+        nodes = tuple(name for name in excludes if name not in whole)
+        changed |= {"op_types": tuple(sorted(kept)), "nodes_to_exclude": nodes}
     return QuantizeParams(**{**vars(params), **changed})
+
+
+def _operators(report: DebugReport, view: View, params: QuantizeParams, level: Level) -> list[Raise]:
+    """All nodes of an operator at once; those that quantization is there for come last."""
+    step = steps_of(params.precision)[0]
+    if step.kind != "static":
+        return []
+    scope = static_operators(view.graph.model, params, step.activation_bits)
+    found = []
+    for operator in scope:
+        rows = [row for row in report.activations if row.op_type == operator]
+        nodes = [node.name for node in view.nodes if node.op_type == operator and node.name]
+        wide = tuple(TensorOverride(row.tensor_name, "uint16") for row in rows if row.dtype in ("uint8", "int8"))
+        share, noise = sum(row.origin_share or 0.0 for row in rows), sum(_noise(row) for row in rows)
+        item = Raise(
+            tensor=operator,
+            node="",
+            what="operator",
+            level=level,
+            origin_share=share,
+            excludes=tuple(nodes) if level == "float" else (),
+            overrides=wide if level == "16bit" else (),
+        )
+        if item.excludes or item.overrides:
+            found.append((operator in WORKERS, -noise, item))
+    ordered = [item for _, _, item in sorted(found, key=lambda one: one[:2])]
+    # Without any of its workers nothing of the model would be quantized.
+    return [item for item in ordered if item.tensor not in WORKERS] if level == "float" else ordered
 
 
 def _scope(view: View, params: QuantizeParams) -> frozenset[str]:

@@ -158,7 +158,9 @@ class Bench:
 
     def _job(self, half: int) -> ScoreJob:
         source = calibration_source(self.options.data, self.options.seed)
-        return ScoreJob(str(self.base), source, self.half, half, self.options.scale, self.metric)
+        answers = self._folder / "answers"
+        answers.mkdir(exist_ok=True)
+        return ScoreJob(str(self.base), str(answers), source, self.half, half, self.options.scale, self.metric)
 
     def _new_folder(self, name: str) -> Path:
         folder = self._folder / f"{name}-{len(list(self._folder.iterdir()))}"

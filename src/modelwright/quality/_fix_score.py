@@ -8,6 +8,8 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
@@ -18,7 +20,7 @@ from modelwright.quality._fix_types import FixScore
 from modelwright.quality._stream_data import Feed, Sample, make_feed
 from modelwright.quality.tasks._custom import CustomTask
 from modelwright.sources import CalibrationSource
-from modelwright.targets import open_session, parse_target
+from modelwright.targets import BoundSession, open_session, parse_target
 from modelwright.worker import progress, task
 
 if TYPE_CHECKING:
@@ -68,9 +70,13 @@ class Powers:
 
 @dataclass(frozen=True)
 class ScoreJob:
-    """Every second sample from `start` on; `metric` is file.py:function, `label`, or nothing."""
+    """Every second sample from `start` on; `metric` is file.py:function, `label`, or nothing.
+
+    What the reference answers is the same for every candidate: it is kept in the folder `answers`.
+    """
 
     reference: str
+    answers: str
     source: CalibrationSource
     samples: int
     start: int
@@ -87,9 +93,9 @@ def score_model(candidate: str, job: ScoreJob) -> tuple[FixScore, FixScore]:
     grades: list[tuple[float, float]] = []
     count = 0
     cpu = parse_target("cpu")
-    with open_session(job.reference, cpu) as wanted, open_session(candidate, cpu) as got:
+    with _Reference(job) as wanted, open_session(candidate, cpu) as got:
         for count, sample in enumerate(feed, start=1):
-            ours, theirs = wanted.run(sample.inputs), got.run(sample.inputs)
+            ours, theirs = wanted.run(count, sample), got.run(sample.inputs)
             for (name, one), other in zip(ours.items(), theirs.values(), strict=True):
                 gathered.setdefault(name, Powers()).add(one, other)
             if grade is not None:
@@ -124,6 +130,35 @@ def time_models(models: Sequence[str], job: ScoreJob) -> tuple[float, ...]:
                 if turn >= _WARMUP:
                     times.append(1000 * (time.perf_counter() - started))
     return tuple(statistics.median(times) for times in taken)
+
+
+class _Reference:
+    """The float model's answers: from the folder where they are, else asked for once."""
+
+    def __init__(self, job: ScoreJob) -> None:
+        self._job = job
+        self._session: BoundSession | None = None
+
+    def __enter__(self) -> _Reference:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._session is not None:
+            self._session.close()
+
+    def run(self, number: int, sample: Sample) -> Outputs:
+        path = Path(self._job.answers, f"{self._job.start}-{number}.npz")
+        if path.is_file():
+            with np.load(path, allow_pickle=False) as file:
+                return {str(name): file[f"arr_{index}"] for index, name in enumerate(file["names"])}
+        if self._session is None:
+            self._session = open_session(self._job.reference, parse_target("cpu"))
+        found = self._session.run(sample.inputs)
+        # By number, since names of tensors are no names of files.
+        np.savez(path, *found.values(), names=np.array(list(found)))
+        return found
 
 
 def _graded(grades: list[tuple[float, float]]) -> tuple[float | None, float | None, float]:

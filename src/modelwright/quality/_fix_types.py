@@ -48,11 +48,14 @@ class FixOptions:
 
 @dataclass(frozen=True)
 class Raise:
-    """One tensor or weight that gets more bits, and what that means for the quantizer."""
+    """What gets more bits, and what that means for the quantizer: a tensor, a weight, or all nodes of an operator.
+
+    Of an operator, `tensor` is its name and `node` is empty.
+    """
 
     tensor: str
     node: str
-    what: Literal["activation", "weight"]
+    what: Literal["activation", "weight", "operator"]
     level: Level
     origin_share: float
     excludes: tuple[str, ...]
@@ -91,10 +94,14 @@ class FixRow:
 
 @dataclass(frozen=True)
 class FixResult:
-    """The smallest set that was found, and the evidence. `quantize` builds it again through the normal pipeline."""
+    """The smallest set that was found, and the evidence. `quantize` builds it again through the normal pipeline.
+
+    `note` says when the repair leaves little of what quantizing was for.
+    """
 
     status: FixStatus
     reason: str | None
+    note: str | None
     wanted: str
     metric: str | None
     target: str

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
-from modelwright.quality import FixResult, FixRow, FixScore
+from modelwright.quality import FixResult, FixRow, FixScore, Raise
 from modelwright.report._units import human_bytes
 from modelwright.report.debug import decibels
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 else:
     rich = lazy("rich")
 
+_SHOWN = 10
 _WORDS = {
     "met": ("green", "repaired"),
     "already_met": ("green", "nothing to repair"),
@@ -31,12 +32,14 @@ def render_fix(result: FixResult, folder: Path | None, console: rich.console.Con
     if result.reason is not None:
         console.print(rich.text.Text(result.reason, style=style), soft_wrap=True)
     console.print(_table(result))
-    for item in result.raised:
-        how = f"float: {', '.join(item.excludes)}" if item.level == "float" else _widened(item.overrides)
-        where = f" of {item.node}" if item.node != "(input)" else ""
-        console.print(rich.text.Text(f"  raise {item.what} {item.tensor}{where} to {how}"), soft_wrap=True)
+    for item in result.raised[:_SHOWN]:
+        console.print(rich.text.Text(f"  raise {_what(item)}"), soft_wrap=True)
+    if len(result.raised) > _SHOWN:
+        console.print(f"  and {len(result.raised) - _SHOWN} more (--json lists all)")
     if result.raised:
         console.print(f"  these made {result.covered_share:.0%} of the noise")
+    if result.note is not None:
+        console.print(rich.text.Text(f"note: {result.note}", style="yellow"), soft_wrap=True)
     data = "made-up samples: real data can look different" if result.random_data else "samples"
     tail = f"{result.builds} builds; {result.choose_samples} {data} chose, {result.check_samples} others checked"
     console.print(rich.text.Text(tail, style="yellow" if result.random_data else "dim"), soft_wrap=True)
@@ -44,8 +47,14 @@ def render_fix(result: FixResult, folder: Path | None, console: rich.console.Con
         console.print(rich.text.Text(f"written to {folder}", style="dim"), soft_wrap=True)
 
 
-def _widened(overrides: object) -> str:
-    return "16 bits: " + ", ".join(f"{item.tensor} = {item.dtype}" for item in overrides)  # type: ignore[attr-defined]
+def _what(item: Raise) -> str:
+    if item.what == "operator":
+        count = len(item.excludes) or len(item.overrides)
+        return f"all {count} {item.tensor} to {'float' if item.level == 'float' else '16 bits'}"
+    widened = "16 bits: " + ", ".join(f"{one.tensor} = {one.dtype}" for one in item.overrides)
+    how = f"float: {', '.join(item.excludes)}" if item.level == "float" else widened
+    where = f" of {item.node}" if item.node != "(input)" else ""
+    return f"{item.what} {item.tensor}{where} to {how}"
 
 
 def _table(result: FixResult) -> rich.table.Table:

@@ -87,7 +87,7 @@ def _fill(graph: Graph, value: ValueSpec, sizes: Sequence[int]) -> Fill:
     raise InputError(
         f"input {value.name} takes integers of an unknown range",
         cause="it indexes no table in the graph, and its name says nothing",
-        fix=f"Give its range ({value.name}=low:high, half-open), or the inputs as an .npz file.",
+        fix="Give real inputs as an .npz file: --calibration for a build, --input-data for a measurement.",
     )
 
 

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from modelwright.build import Wishes, build, deliver, plan, resolve_recipe
 from modelwright.errors import InputError, WrightError
-from modelwright.sources import OnnxSource, RandomCalibration
+from modelwright.sources import OnnxSource, RandomCalibration, calibration_source
 from modelwright.stages.validate import ValidateParams, run_validate
 from modelwright.store import Store
 from modelwright.targets import parse_target
@@ -160,6 +160,22 @@ def test_the_gate_says_how_many_samples_it_ran(source, store, tmp_path):
     recipe = resolve_recipe(source, cpu, Wishes(calibration=str(tmp_path / "three.npz")))
     given = build(source, recipe, store=store).components[0].validation
     assert (given.samples, given.random_inputs) == (3, False)
+
+
+@pytest.mark.parametrize(
+    ("name", "tail", "asked"), [("logits", [], True), ("hidden", [], False), ("hidden", ["Softmax"], True)]
+)
+def test_the_best_class_is_asked_for_where_outputs_are_scores(tmp_path, name, tail, asked):
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["h" if tail else name])]
+    nodes += [helper.make_node(op, ["h"], [name]) for op in tail]
+    values = [helper.make_tensor_value_info(item, TensorProto.FLOAT, [1, 8]) for item in ("x", name)]
+    weight = numpy_helper.from_array(np.eye(8, dtype=np.float32), "w")
+    graph = helper.make_graph(nodes, "g", values[:1], values[1:], [weight])
+    path = str(save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path))
+    np.savez(tmp_path / "data.npz", x=np.random.default_rng(0).standard_normal((3, 8)).astype(np.float32))
+    data = calibration_source(str(tmp_path / "data.npz"))
+    answer = run_validate(path, path, str(tmp_path), "fp32", ValidateParams(), data)
+    assert ("same best class" in {check.name for check in answer.checks}) == asked
 
 
 def test_the_gate_sees_a_broken_graph_behind_weights_it_does_not_read(tmp_path):

@@ -589,6 +589,31 @@ def test_a_node_between_input_and_output_keeps_both_names(name: str, tmp_path: P
     np.testing.assert_array_equal(run(path, feeds)[0], feeds["x"])
 
 
+def test_identities_that_name_the_outputs_of_branches_stay(tmp_path: Path) -> None:
+    """Both branches give the same outer value; neither may take its name away."""
+    branch = [
+        helper.make_graph([helper.make_node("Identity", ["a"], [f"{name}_out"])], name, [], [value_info(f"{name}_out")])
+        for name in ("then", "else")
+    ]
+    nodes = [
+        helper.make_node("Relu", ["x"], ["a"]),
+        helper.make_node("Identity", ["a"], ["b"]),
+        helper.make_node("If", ["flag"], ["c"], then_branch=branch[0], else_branch=branch[1]),
+        helper.make_node("Add", ["b", "c"], ["y"]),
+    ]
+    flag = helper.make_tensor_value_info("flag", TensorProto.BOOL, [])
+    made = helper.make_graph(nodes, "branches", [value_info("x"), flag], [value_info("y")])
+    model = save(helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "in")
+    path, outcome = optimize(model, tmp_path, "remove_identity")
+    assert outcome.steps[0].delta == (("Identity", -1),)
+    feeds = {"x": np.array([-1, 2, 3], np.float32), "flag": np.array(True)}
+    np.testing.assert_array_equal(run(path, feeds)[0], run(model, feeds)[0])
+
+
+def value_info(name: str) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, TensorProto.FLOAT, [3])
+
+
 def test_twins_are_stored_once_and_near_twins_are_not(tmp_path: Path) -> None:
     near = np.full(4, 2.5, np.float32)
     near[-1] = np.nextafter(np.float32(2.5), np.float32(3))

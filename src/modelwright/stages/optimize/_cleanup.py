@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
 from modelwright.stages.optimize._inventory import every_node
-from modelwright.stages.optimize._surgery import bypass
+from modelwright.stages.optimize._surgery import bypass, needs_own_producer
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -21,8 +21,14 @@ _HEAD = 512
 
 
 def remove_identity(model: ir.Model) -> int:
-    """Identity nodes between an input and an output stay: both names are part of the interface."""
-    return _lost_nodes(model, common.IdentityEliminationPass())
+    """Identity nodes that give an output its own name stay: both names are part of an interface."""
+    count = 0
+    for node in list(every_node(model)):
+        source = node.inputs[0] if node.op_type == "Identity" and not node.domain else None
+        if source is not None and not needs_own_producer(node, source):
+            bypass(node, source)
+            count += 1
+    return count
 
 
 def remove_dropout(model: ir.Model) -> int:

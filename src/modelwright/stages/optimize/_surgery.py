@@ -53,17 +53,22 @@ def bypass(node: ir.Node, value: ir.Value) -> None:
     graph, old = node.graph, node.outputs[0]
     if graph is None:
         raise ValueError("a node outside any graph cannot be removed")
+    if needs_own_producer(node, value):
+        ir.convenience.replace_nodes_and_values(
+            graph, node, [node], [identity := ir.node("Identity", [value])], [old], identity.outputs
+        )
+        return
     if old.is_graph_output():
-        # An output needs a producer of its own when its source is an input, a weight or another output.
-        if value.producer() is None or value.is_graph_output() or value.graph is not graph:
-            ir.convenience.replace_nodes_and_values(
-                graph, node, [node], [identity := ir.node("Identity", [value])], [old], identity.outputs
-            )
-            return
         value.name, old.name = old.name, None
         value.type, value.shape = value.type or old.type, value.shape or old.shape
     ir.convenience.replace_all_uses_with(old, value, replace_graph_outputs=True)
     graph.remove(node, safe=True)
+
+
+def needs_own_producer(node: ir.Node, value: ir.Value) -> bool:
+    """The node gives an output, and `value` is an input, a weight, another output, or from outside of this graph."""
+    elsewhere = value.producer() is None or value.is_graph_output() or value.graph is not node.graph
+    return node.outputs[0].is_graph_output() and elsewhere
 
 
 def _guarded(where: ir.Node) -> ir.Value | None:

@@ -111,7 +111,8 @@ def _fold(tensors: tuple[str, ...], values: list[NDArray[Any]], ranges: dict[str
         if not low.size:
             continue
         low, high = low.reshape(()), high.reshape(())
-        if not (np.isfinite(low) and np.isfinite(high) and np.isfinite(total).all()):
+        # A sum of finite numbers may overflow (masks do it): only NaN in it says anything.
+        if not (np.isfinite(low) and np.isfinite(high)) or np.isnan(total).any():
             doubtful.append(name)
         if name in ranges:
             ranges[name].widen(low, high)
@@ -127,7 +128,7 @@ def _refuse_not_finite(
     index: int,
     workdir: Path,
 ) -> None:
-    """A sum can overflow although every value is finite, so look at the values themselves."""
+    """Overflows of both signs make a NaN although every value is finite, so look at the values themselves."""
     for name, value in zip(doubtful, run(fetch(model, doubtful, workdir), list(doubtful), sample), strict=True):
         if np.isfinite(value).all():
             continue

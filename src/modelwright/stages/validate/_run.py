@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,15 +25,18 @@ from modelwright.targets import BoundSession, SessionSpec, open_as_written, open
 from modelwright.worker import progress, task
 
 if TYPE_CHECKING:
+    import numpy as np
     import onnx
     from numpy.typing import NDArray
 else:
+    np = lazy("numpy")
     onnx = lazy("onnx")
 
 STAGE = "validate"
-VERSION = "3"
+VERSION = "4"
 LIBRARIES = ("onnxruntime", "onnx", "numpy")
 REPORT = "validation.json"
+_SCORES = re.compile("logit|score|prob|class|label", re.IGNORECASE)
 Outputs = Mapping[str, "NDArray[Any]"]
 
 
@@ -123,7 +127,18 @@ def _parity(candidate: str, reference: str, feeds: Sequence[Mapping[str, Any]]) 
         for name, accumulator in gathered.items():
             if name in other:
                 accumulator.add(one[name], other[name])
-    return tuple(_output(name, accumulator.aggregate()) for name, accumulator in gathered.items())
+    scores = {name for name in gathered if _are_scores(name, [answer[name] for answer in wanted])}
+    return tuple(_output(name, found.aggregate(), name in scores) for name, found in gathered.items())
+
+
+def _are_scores(name: str, answers: Sequence[NDArray[Any]]) -> bool:
+    """By name, or because every row is a distribution. The largest number of an embedding or a state means nothing."""
+    if _SCORES.search(name):
+        return True
+    if any(answer.dtype.kind != "f" or answer.ndim == 0 or answer.shape[-1] < 2 for answer in answers):
+        return False
+    sums = np.concatenate([answer.reshape(-1, answer.shape[-1]).sum(axis=1) for answer in answers])
+    return bool(np.allclose(sums, 1.0, atol=1e-3)) and min(float(answer.min()) for answer in answers) >= 0.0
 
 
 def _answers(session: BoundSession, feeds: Sequence[Mapping[str, Any]]) -> list[Outputs]:
@@ -132,13 +147,13 @@ def _answers(session: BoundSession, feeds: Sequence[Mapping[str, Any]]) -> list[
         return [session.run(feed) for feed in feeds]
 
 
-def _output(name: str, found: Aggregate) -> OutputParity:
+def _output(name: str, found: Aggregate, scores: bool) -> OutputParity:
     return OutputParity(
         output=name,
         cosine=found.cosine.worst if not found.failed else None,
         max_abs=found.max_abs.worst if not found.failed else None,
         sqnr_db=found.sqnr_db.worst,
-        top1=found.top1.mean,
+        top1=found.top1.mean if scores else None,
         identical=found.identical == found.samples > 0,
         reason=found.problem or (found.cosine.reason if found.cosine.worst is None else None),
     )
