@@ -115,14 +115,21 @@ def _cost(found: _Found, bench: Bench) -> tuple[bool, int, int, int, int]:
 
 def _verdict(bench: Bench, found: _Found) -> tuple[FixStatus, str | None]:
     if not found.met:
-        why = "the limit on builds was reached" if bench.spent else "even with every noisy node raised"
-        return "not_met", f"the target is not met, {why}"
+        return "not_met", f"the target is not met, {_why_not(bench)}"
     if not bench.met_on(found.candidate, CHECK, margin=False):
         return (
             "not_met",
             "the target is met on the samples that chose, but not on the ones kept for the check",
         )
     return "met", None
+
+
+def _why_not(bench: Bench) -> str:
+    if bench.spent:
+        return "the limit on builds was reached"
+    if bench.refused is not None:
+        return f"and with every noisy node raised there is no such model: {bench.refused}"
+    return "even with every noisy node raised"
 
 
 def _result(

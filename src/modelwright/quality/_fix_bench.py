@@ -37,7 +37,7 @@ class Placed:
 
 
 class Bench:
-    """Builds and scores; what was built or scored before is remembered."""
+    """Builds and scores, each once. `refused` is why the last build gave nothing."""
 
     def __init__(
         self, model: Path, plan: FixPlan, options: FixOptions, folder: Path, worker: Worker, say: ProgressCallback
@@ -46,6 +46,7 @@ class Bench:
         self.half = options.samples // 2
         self.metric = (options.metric or "label") if options.target_drop is not None else None
         self.builds = 0
+        self.refused: str | None = None
         self._plan, self._folder, self._worker = plan, folder, worker
         self._built: dict[QuantizeParams, Candidate] = {}
         self._scores: dict[tuple[Path, int], FixScore] = {}
@@ -87,6 +88,7 @@ class Bench:
                 fix="Check --precision and --calibration, or build it with `wright quantize` first.",
             )
         self._built[params] = found
+        self.refused = found.problem
         return found
 
     def met_on(self, candidate: Candidate, half: int, *, margin: bool) -> bool:
@@ -153,7 +155,7 @@ class Bench:
             call = run_quantize.call(str(self.base), str(folder), params, data)
             self._worker.run(call, timeout=_BUILD_S).unwrap()
         except (InputError, ExecutionError) as error:
-            return Candidate(params, path, 0, str(error))
+            return Candidate(params, path, 0, f"{error.problem} ({error.cause})")
         return Candidate(params, path, _file_bytes(path))
 
     def _job(self, half: int) -> ScoreJob:

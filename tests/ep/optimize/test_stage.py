@@ -614,6 +614,27 @@ def value_info(name: str) -> onnx.ValueInfoProto:
     return helper.make_tensor_value_info(name, TensorProto.FLOAT, [3])
 
 
+def test_big_weights_in_constant_nodes_go_through(tmp_path: Path) -> None:
+    """As converters from other frameworks write them; onnxruntime makes initializers of them."""
+    values = np.random.default_rng(0).standard_normal((3, 4096)).astype(np.float32)
+    nodes = [
+        helper.make_node("Constant", [], ["k"], value=numpy_helper.from_array(values, "k")),
+        helper.make_node("Reshape", ["x", "shape"], ["row"]),
+        helper.make_node("MatMul", ["row", "k"], ["a"]),
+        helper.make_node("ReduceSum", ["a"], ["s"], keepdims=0),
+        helper.make_node("Add", ["x", "s"], ["y"]),
+    ]
+    made = helper.make_graph(nodes, "g", [value_info("x")], [value_info("y")], [i64_tensor("shape", 1, 3)])
+    model = save(helper.make_model(made, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "in")
+    path, _ = optimize(model, tmp_path, "constant_folding")
+    feeds = {"x": np.array([-1, 2, 3], np.float32)}
+    np.testing.assert_allclose(run(path, feeds)[0], run(model, feeds)[0], rtol=1e-5)
+
+
+def i64_tensor(name: str, *values: int) -> onnx.TensorProto:
+    return numpy_helper.from_array(np.array(values, np.int64), name)
+
+
 def test_twins_are_stored_once_and_near_twins_are_not(tmp_path: Path) -> None:
     near = np.full(4, 2.5, np.float32)
     near[-1] = np.nextafter(np.float32(2.5), np.float32(3))

@@ -75,10 +75,18 @@ def read_thin(path: Path, folder: Path) -> Thin:
 def with_weights(thin: Thin, model: ir.Model) -> ir.Model:
     """The graph of `thin` with the weights of the model that it was made from."""
     full: ir.Model = ir.from_proto(onnx.ModelProto.FromString(thin.data))
+    held = {name: value.const_value for name, value in model.graph.initializers.items()}
+    # onnxruntime makes initializers of Constant nodes.
+    held |= {node.outputs[0].name or "": _constant(node) for node in model.graph if node.op_type == "Constant"}
     for name, value in full.graph.initializers.items():
         if isinstance(value.const_value, ir.ExternalTensor):
-            value.const_value = model.graph.initializers[name].const_value
+            value.const_value = held[name]
     return full
+
+
+def _constant(node: ir.Node) -> ir.TensorProtocol | None:
+    found = node.attributes.get("value")
+    return found.as_tensor() if found is not None else None
 
 
 def fold_movement(thin: Thin) -> Thin:
