@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from modelwright.build._resolve import symbolic_sizes
-from modelwright.errors import WrightError
+from modelwright.errors import InputError, WrightError
 from modelwright.graph import ModelSummary, load, summary
-from modelwright.sources import RandomCalibration, specs_from_graph
+from modelwright.sources import RandomCalibration, specs_from_graph, symbolic_sizes
 from modelwright.stages.optimize import PRESETS, OptimizeParams, passes, run_optimize
 from modelwright.stages.quantize import QuantizeParams, run_quantize
 from modelwright.targets import Placement, Target, placement
@@ -85,8 +84,7 @@ def _trials(facts: ModelSummary, model: Path, target: Target, found: Placement) 
     for item in passes():
         if item.name.startswith("unfuse") and fused:
             yield _Trial(item.summary, f"--passes {item.name}", OptimizeParams((item.name,)))
-    if facts.dynamic:
-        sizes = tuple(sorted(symbolic_sizes(model).items()))
+    if sizes := _sizes(model):
         shown = " ".join(f"--dim {name}={size}" for name, size in sizes)
         yield _Trial("Fix the dynamic dimensions", shown, OptimizeParams(fix_dims=sizes))
     if not facts.quantized and target.accepts_qdq and target.auto_precision != "fp32":
@@ -98,6 +96,14 @@ def _trials(facts: ModelSummary, model: Path, target: Target, found: Placement) 
     for opset in _OPSETS:
         if opset > current:
             yield _Trial(f"Convert to opset {opset}", f"--opset {opset}", OptimizeParams(opset=opset))
+
+
+def _sizes(model: Path) -> tuple[tuple[str, int], ...]:
+    """The dynamic dimensions; none when a size would have to be guessed."""
+    try:
+        return tuple(sorted(symbolic_sizes(load(model)).items()))
+    except InputError:
+        return ()
 
 
 def _try(trial: _Trial, model: Path, target: Target, before: Placement) -> Suggestion | None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from modelwright.build._recipe import Layer, Recipe, make_recipe, merged
 from modelwright.errors import UsageError
-from modelwright.graph import load, summary
-from modelwright.sources import HfSource, OnnxSource, specs_from_graph
+from modelwright.graph import Graph, load, summary
+from modelwright.sources import HfSource, OnnxSource, calibration_source, samples, sizes_in, symbolic_sizes
 from modelwright.stages.optimize import PRESETS, resolve_passes
 from modelwright.stages.quantize import canonical, steps_of
 from modelwright.targets import Target, catalogue, parse_target
@@ -53,16 +52,6 @@ def resolve_recipe(
         layer["quantize"]["samples"] = wishes.samples
     _spell_out(layer, source, target, wishes)
     return make_recipe(layer, "the recipe")
-
-
-def symbolic_sizes(model: Path) -> dict[str, int]:
-    """Each symbolic dimension of the inputs with the size its name suggests."""
-    return {
-        dim: size
-        for spec in specs_from_graph(load(model))
-        for dim, size in zip(spec.shape, spec.sizes, strict=True)
-        if isinstance(dim, str)
-    }
 
 
 def _tidy(file: Layer) -> Layer:
@@ -154,6 +143,14 @@ def _spell_out(layer: Layer, source: OnnxSource | HfSource, target: Target, wish
     optimize["passes"] = list(resolve_passes(names))
     sizes = dict(optimize.get("fix_dims") or ())
     if "fix_dims" not in optimize and isinstance(source, OnnxSource) and target.device in _FIXED_SHAPE_DEVICES:
-        sizes = symbolic_sizes(Path(source.path))
+        sizes = _sizes(load(source.path), str(layer.get("calibration", "random")), dict(wishes.dims))
     optimize["fix_dims"] = sorted({**sizes, **dict(wishes.dims)}.items())
     layer["optimize"] = optimize
+
+
+def _sizes(graph: Graph, calibration: str, said: dict[str, int]) -> dict[str, int]:
+    """What is said, then what the user's data has, then what a dimension's name suggests."""
+    seen: dict[str, int] = {}
+    if calibration != "random":
+        seen = sizes_in(next(iter(samples(calibration_source(calibration), graph, 1))), graph)
+    return symbolic_sizes(graph, {**seen, **said})

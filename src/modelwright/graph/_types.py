@@ -114,7 +114,7 @@ def _shape(tensor: onnx.TypeProto.Tensor) -> tuple[int | str | None, ...] | None
 
 
 def _dim(dim: onnx.TensorShapeProto.Dimension) -> int | str | None:
-    # Some exporters write -1 for "unknown".
+    # Some exporters write -1 or a question mark for "unknown".
     if dim.HasField("dim_value"):
         return dim.dim_value if dim.dim_value >= 0 else None
-    return dim.dim_param or None
+    return None if dim.dim_param in ("", "?") else dim.dim_param

@@ -13,7 +13,7 @@ from modelwright.sources._calibration import identity as calibration_identity
 from modelwright.sources._embedding import index_bound
 from modelwright.sources._generate import generate
 from modelwright.sources._given import check_inputs, load_npz, read_npz
-from modelwright.sources._guess import specs_from_graph
+from modelwright.sources._guess import sizes_in, specs_from_graph, symbolic_sizes
 from modelwright.sources._hf import HfSource
 from modelwright.sources._hub import fetch
 from modelwright.sources._resolve import BuildSource, OnnxSource, Source, resolve_source
@@ -49,6 +49,8 @@ __all__ = [
     "resolve_source",
     "rows",
     "samples",
+    "sizes_in",
     "specs_from_graph",
     "static",
+    "symbolic_sizes",
 ]

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from modelwright.errors import InputError, UsageError, did_you_mean
 from modelwright.graph import Graph, ValueSpec, summary
 from modelwright.sources._embedding import index_bound
 from modelwright.sources._spec import Fill, InputSpec, TensorSpec
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 SEQUENCE, IMAGE, PAST = 128, 224, 16
 _SAMPLES, _FRAMES = 16_000, 3_000
@@ -39,6 +43,28 @@ def specs_from_graph(
     _refuse_unknown("input", ranges, [value.name for value in signature])
     dims = _Dimensions(signature, dict(sizes or {}))
     return tuple(_spec(graph, value, dims, ranges.get(value.name)) for value in signature)
+
+
+def symbolic_sizes(graph: Graph, known: Mapping[str, int] | None = None) -> dict[str, int]:
+    """Each symbolic dimension of the inputs with its size: `known`, or what its name or place suggests."""
+    signature = summary(graph).inputs
+    dims = _Dimensions(signature, dict(known or {}))
+    return {
+        dim: size
+        for value in signature
+        for dim, size in zip(dims.declared(value), dims.resolved(value), strict=True)
+        if isinstance(dim, str)
+    }
+
+
+def sizes_in(sample: Mapping[str, NDArray[Any]], graph: Graph) -> dict[str, int]:
+    """The symbolic dimensions that a real sample shows."""
+    found: dict[str, int] = {}
+    for value in summary(graph).inputs:
+        declared, shape = _Dimensions.declared(value), sample[value.name].shape if value.name in sample else ()
+        if len(declared) == len(shape):
+            found |= {dim: size for dim, size in zip(declared, shape, strict=True) if isinstance(dim, str)}
+    return found
 
 
 def _spec(graph: Graph, value: ValueSpec, dims: _Dimensions, wanted: tuple[float, float] | None) -> TensorSpec:
@@ -106,7 +132,8 @@ class _Dimensions:
         _refuse_unknown("dimension", chosen, names)
         self._chosen = chosen
 
-    def declared(self, value: ValueSpec) -> tuple[int | str, ...]:
+    @staticmethod
+    def declared(value: ValueSpec) -> tuple[int | str, ...]:
         shape = value.shape or ()
         return tuple(f"{value.name}:{axis}" if dim is None else dim for axis, dim in enumerate(shape))
 
@@ -129,7 +156,7 @@ class _Dimensions:
             raise InputError(
                 f"dimension {axis} of input {value.name} has no size",
                 cause=f"it is symbolic ({dim}) and nothing tells how large it usually is",
-                fix=f"Give its size: {dim}=<size>.",
+                fix=f"Give its size (--dim {dim}=512, for example), or real inputs as an .npz file.",
             )
         return size
 

@@ -33,6 +33,7 @@ from ep.optimize.test_every_pass import feeds_for, run
 from modelwright import graph as graphs
 from modelwright._json import canonical
 from modelwright.errors import InputError
+from modelwright.sources import symbolic_sizes
 from modelwright.stages.optimize import (
     ORT_IMPORT,
     PRESETS,
@@ -612,6 +613,20 @@ def test_identities_that_name_the_outputs_of_branches_stay(tmp_path: Path) -> No
 
 def value_info(name: str) -> onnx.ValueInfoProto:
     return helper.make_tensor_value_info(name, TensorProto.FLOAT, [3])
+
+
+def test_dimensions_without_a_name_are_fixed_by_their_place(tmp_path: Path) -> None:
+    source = simple("y = Relu(x)", "1,3,4,4")
+    dims = source.graph.input[0].type.tensor_type.shape.dim
+    dims[0].dim_value = -1
+    dims[2].dim_param = dims[3].dim_param = "?"
+    model = save(source, tmp_path / "in")
+    assert symbolic_sizes(graphs.load(model)) == {"x:0": 1, "x:2": 224, "x:3": 224}
+    fixed = OptimizeParams(fix_dims=(("x:0", 2), ("x:2", 8), ("x:3", 6)))
+    (tmp_path / "out").mkdir()
+    run_optimize(str(model), str(tmp_path / "out"), fixed)
+    (declared,) = onnx.load(tmp_path / "out" / "model.onnx").graph.input
+    assert [dim.dim_value for dim in declared.type.tensor_type.shape.dim] == [2, 3, 8, 6]
 
 
 def test_big_weights_in_constant_nodes_go_through(tmp_path: Path) -> None:

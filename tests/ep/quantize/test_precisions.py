@@ -163,3 +163,66 @@ def test_a_chain_never_puts_a_cast_between_a_pair_and_its_operator(tmp_path):
     assert multiplied
     assert all(set(node.input) <= pairs for node in multiplied)
     assert casts
+
+
+def recurrent() -> onnx.ModelProto:
+    """An LSTM between two layers; onnxruntime has no rule for its weights."""
+    rng = np.random.default_rng(0)
+
+    def weight(name: str, *shape: int) -> onnx.TensorProto:
+        return onnx.numpy_helper.from_array(rng.standard_normal(shape).astype(np.float32) * 0.3, name)
+
+    make = onnx.helper.make_node
+    nodes = [
+        make("MatMul", ["x", "w_in"], ["a"], name="in"),
+        make("LSTM", ["a", "W", "R"], ["h"], name="lstm", hidden_size=16),
+        make("Squeeze", ["h", "axis"], ["s"], name="squeeze"),
+        make("MatMul", ["s", "w_out"], ["y"], name="out"),
+    ]
+    spec = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        nodes,
+        "recurrent",
+        [spec("x", onnx.TensorProto.FLOAT, [6, 1, 8])],
+        [spec("y", onnx.TensorProto.FLOAT, [6, 1, 4])],
+        [
+            weight("w_in", 8, 8),
+            weight("W", 1, 64, 8),
+            weight("R", 1, 64, 16),
+            weight("w_out", 16, 4),
+            onnx.numpy_helper.from_array(np.array([1], np.int64), "axis"),
+        ],
+    )
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+
+
+def flat_bias() -> onnx.ModelProto:
+    """A Gemm whose bias has two axes, as some converters write it."""
+    rng = np.random.default_rng(0)
+    weights = {"w": rng.standard_normal((8, 4)), "b": rng.standard_normal((1, 4))}
+    spec = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("Gemm", ["x", "w", "b"], ["y"], name="gemm")],
+        "gemm",
+        [spec("x", onnx.TensorProto.FLOAT, [1, 8])],
+        [spec("y", onnx.TensorProto.FLOAT, [1, 4])],
+        [onnx.numpy_helper.from_array(value.astype(np.float32), name) for name, value in weights.items()],
+        value_info=[spec("b", onnx.TensorProto.FLOAT, [1, 4])],
+    )
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.mark.parametrize(("make", "shape"), [(recurrent, (6, 1, 8)), (flat_bias, (1, 8))])
+@pytest.mark.parametrize("word", ["w8a8", "w8a16"])
+def test_weights_the_quantizer_has_no_rule_for_get_their_bits_too(tmp_path, make, shape, word):
+    source = saved(make(), tmp_path)
+    work = tmp_path / "work"
+    work.mkdir()
+    params = QuantizeParams(word, samples=8, per_channel=True, op_types=("all",))
+    outcome = run_quantize(source, str(work), params, RandomCalibration())
+    assert outcome.measured == word
+
+    def feed(index: int) -> dict[str, np.ndarray]:
+        return {"x": np.random.default_rng(index).standard_normal(shape).astype(np.float32)}
+
+    assert parity(source, work / "model.onnx", feed) > 0.9

@@ -2,7 +2,9 @@
 
 import tomllib
 
+import numpy as np
 import pytest
+from onnx import TensorProto, helper
 
 from modelwright.build import Recipe, Wishes, make_recipe, read_layer, resolve_recipe, toml_text
 from modelwright.errors import InputError, UsageError
@@ -110,6 +112,21 @@ def test_an_npu_gets_fixed_shapes(tmp_path):
     assert resolve_recipe(source, parse_target("cpu"), Wishes(dims=(("batch", 4),))).optimize.fix_dims == (
         ("batch", 4),
     )
+
+
+def test_an_npu_gets_the_shapes_of_the_users_own_data(tmp_path):
+    """Sizes that no name suggests, and integers whose range nobody knows."""
+    nodes = [helper.make_node("Cast", ["codes"], ["y"], to=TensorProto.FLOAT)]
+    values = [
+        helper.make_tensor_value_info(name, dtype, [None, "width"])
+        for name, dtype in (("codes", TensorProto.INT32), ("y", TensorProto.FLOAT))
+    ]
+    graph = helper.make_graph(nodes, "g", values[:1], values[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    source = OnnxSource(str(save(model, tmp_path)))
+    np.savez(tmp_path / "real.npz", codes=np.zeros((5, 1, 40), np.int32))
+    wishes = Wishes(calibration=str(tmp_path / "real.npz"))
+    assert resolve_recipe(source, parse_target("qnn-npu"), wishes).optimize.fix_dims == (("codes:0", 1), ("width", 40))
 
 
 def test_the_schema_is_published_and_strict():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
@@ -22,7 +22,11 @@ _CONVERTER_READS = 1024
 
 
 def fix_dims(model: ir.Model, sizes: Mapping[str, int]) -> int:
-    """Give symbolic dimensions a size wherever they are declared; how many values changed."""
+    """Give symbolic dimensions a size wherever they are declared; how many values changed.
+
+    One of an input that has no name is called `input:axis`.
+    """
+    _name_dims(model, sizes)
     known = sorted({dim for value in model.graph.inputs for dim in _symbols(value)})
     for name, size in sizes.items():
         if name not in known:
@@ -94,6 +98,21 @@ def _declared(model: ir.Model) -> Iterator[ir.Value]:
     yield from model.graph.inputs
     for node in every_node(model):
         yield from node.outputs
+
+
+def _name_dims(model: ir.Model, wanted: Container[str]) -> None:
+    for value in model.graph.inputs:
+        dims = [
+            ir.SymbolicDim(name) if _nameless(dim) and (name := f"{value.name}:{axis}") in wanted else dim
+            for axis, dim in enumerate(value.shape or ())
+        ]
+        if value.shape is not None and dims != list(value.shape):
+            value.shape = ir.Shape(dims)
+
+
+def _nameless(dim: int | ir.SymbolicDim) -> bool:
+    """Some converters write -1 or a question mark for a dimension that they do not know."""
+    return dim.value in (None, "?") if isinstance(dim, ir.SymbolicDim) else dim < 0
 
 
 def _symbols(value: ir.Value) -> Iterator[str]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 STAGE = "optimize"
-VERSION = 1
+VERSION = 2
 LIBRARIES = ("onnxruntime", "onnx", "onnx-ir")
 
 

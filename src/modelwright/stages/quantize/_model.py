@@ -56,6 +56,7 @@ def prepare(graph: Graph, workdir: Path, *, raise_opset: bool) -> Prepared:
     if too_old:
         model = _at_opset(model, graph.path.name, LOWEST_OPSET)
     lift_constants(model)
+    _flatten_biases(model)
     weights = detach(model, outside, workdir)
     name_nodes(model)
     infer_types(model, workdir)
@@ -80,6 +81,25 @@ def name_nodes(model: onnx.ModelProto) -> None:
         node.name = name
         taken.add(name)
         seen.add(name)
+
+
+def _flatten_biases(model: onnx.ModelProto) -> None:
+    """A Gemm bias of the shape (1, n) becomes (n): the same numbers, and the quantizer counts on one axis."""
+    biases = {node.input[2] for node in model.graph.node if node.op_type == "Gemm" and len(node.input) > 2}
+    elsewhere = {
+        name
+        for node in model.graph.node
+        for place, name in enumerate(node.input)
+        if node.op_type != "Gemm" or place != 2
+    }
+    changed = set()
+    for tensor in model.graph.initializer:
+        if tensor.name in biases - elsewhere and len(tensor.dims) == 2 and tensor.dims[0] == 1:
+            tensor.dims[:] = [tensor.dims[1]]
+            changed.add(tensor.name)
+    stale = [index for index, value in enumerate(model.graph.value_info) if value.name in changed]
+    for index in reversed(stale):
+        del model.graph.value_info[index]
 
 
 def lift_constants(model: onnx.ModelProto) -> None:

@@ -33,7 +33,7 @@ else:
     onnx = lazy("onnx")
 
 STAGE = "quantize"
-VERSION = 1
+VERSION = 2
 LIBRARIES = ("onnx", "onnxruntime", "numpy")
 RANDOM_WARNING = (
     "the ranges come from made-up samples: accuracy on real data is unknown until it is measured; "

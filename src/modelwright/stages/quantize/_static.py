@@ -37,6 +37,7 @@ _NATIVE_WIDE_OPSET = 21
 _NARROWEST = 1e-4
 _SUSPICIOUS = 1e6
 _NORMALIZATIONS = frozenset({"LayerNormalization", "InstanceNormalization", "BatchNormalization"})
+_RECURRENT = ("GRU", "LSTM", "RNN")
 
 
 @dataclass(frozen=True)
@@ -181,9 +182,20 @@ def _overrides(
     operators, excluded = scope
     for node in model.graph.node:
         if node.op_type in operators and node.name not in excluded:
-            for name, override in _required_by_qnn(model, node, step):
+            for name, override in (*_required_by_qnn(model, node, step), *_recurrent_weights(model, node, step)):
                 found.setdefault(name, [override])
     return found
+
+
+def _recurrent_weights(
+    model: onnx.ModelProto, node: onnx.NodeProto, step: Step
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The quantizer takes the weights of operators it has no rule for as activations, in their type."""
+    if node.op_type in _RECURRENT:
+        stored = {tensor.name for tensor in model.graph.initializer}
+        for name in node.input[1:3]:
+            if name in stored:
+                yield name, {"quant_type": _quant_type(step.weights), "symmetric": True}
 
 
 def _required_by_qnn(model: onnx.ModelProto, node: onnx.NodeProto, step: Step) -> Iterator[tuple[str, dict[str, Any]]]:
