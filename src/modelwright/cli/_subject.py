@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,16 +27,24 @@ else:
 _MODEL = "model.onnx"
 
 
-def model_file(text: str, target: str, component: str | None, out: Output) -> str:
+@dataclass(frozen=True)
+class ModelFile:
+    """The file to measure. `built_from` is what the user named, where the file is only a blob in the store."""
+
+    path: str
+    built_from: str | None = None
+
+
+def model_file(text: str, target: str, component: str | None, out: Output) -> ModelFile:
     """A file or build folder as it is, one component of a larger build, or a Hugging Face model built for `target`."""
     path = Path(text).expanduser()
     if path.is_dir() and not (path / _MODEL).is_file() and (path / "wright.json").is_file():
         names = sorted(item.parent.name for item in path.glob(f"*/{_MODEL}"))
-        return str(path / _chosen(names, component, text))
+        return ModelFile(str(path / _chosen(names, component, text)))
     if component is not None and (path.is_file() or (path / _MODEL).is_file()):
         raise UsageError(f"{path.name} has no components", cause="it is one model", fix="leave --component out")
     if path.is_file() or (path / _MODEL).is_file() or not _is_hugging_face(path):
-        return text
+        return ModelFile(text)
     return _built(text, target, component, out)
 
 
@@ -44,7 +53,7 @@ def _is_hugging_face(path: Path) -> bool:
     return (path / "config.json").is_file() or (not path.exists() and path.suffix != ".onnx")
 
 
-def _built(text: str, target: str, component: str | None, out: Output) -> str:
+def _built(text: str, target: str, component: str | None, out: Output) -> ModelFile:
     source = sources.resolve_source(text)
     assert isinstance(source, sources.HfSource), "files and build folders are measured as they are"
     recipe = building.resolve_recipe(source, targets.parse_target(target))
@@ -54,7 +63,8 @@ def _built(text: str, target: str, component: str | None, out: Output) -> str:
     final = parts[_chosen(list(parts), component, text) if len(parts) > 1 else next(iter(parts))].final
     out.note(f"built {text} for {result.target} at {recipe.precision}")
     prefix = f"{final.folder}/" if final.folder else ""
-    return str(final.artifact.path_of(f"{prefix}{_MODEL}"))
+    shown = f"{text} {final.folder}" if len(parts) > 1 else text
+    return ModelFile(str(final.artifact.path_of(f"{prefix}{_MODEL}")), shown)
 
 
 def _chosen(names: Sequence[str], component: str | None, text: str) -> str:

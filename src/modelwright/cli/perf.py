@@ -20,7 +20,7 @@ from modelwright.cli._measuring import (
     loop_options,
 )
 from modelwright.cli._options import Output, output_options
-from modelwright.cli._subject import model_file
+from modelwright.cli._subject import ModelFile, model_file
 
 if TYPE_CHECKING:
     from modelwright import measure
@@ -63,14 +63,14 @@ def command(
     asked = replace(options, inputs=inputs)
     try:
         with LiveMonitor(out) if extras.monitor else nullcontext() as watch:
-            result = measure.perf(file, target, asked, note=watch.note if watch else out.note, watch=watch)
+            result = measure.perf(file.path, target, asked, note=watch.note if watch else out.note, watch=watch)
     except measure.MeasurementInterrupted as stop:
-        _finish(stop.partial, output, out)
+        _finish(stop.partial, file, output, out)
         raise click.exceptions.Exit(INTERRUPTED) from None
     except measure.MeasurementFailed as error:
-        _finish(error.partial, output, out)
+        _finish(error.partial, file, output, out)
         raise complain(error) from None
-    _finish(result, output, out)
+    _finish(result, file, output, out)
     if result.op_trace is not None:
         if extras.trace_html is not None and result.op_trace.has_data:
             extras.trace_html.write_text(pages.trace_html(result.op_trace), encoding="utf-8")
@@ -78,7 +78,8 @@ def command(
             raise click.exceptions.Exit(4)
 
 
-def _finish(result: measure.PerfResult, output: Path | None, out: Output) -> None:
+def _finish(result: measure.PerfResult, file: ModelFile, output: Path | None, out: Output) -> None:
+    result = replace(result, model=file.built_from or result.model)
     if output is not None:
         measure.save_result(output, "perf", result)
     out.answer("perf", result, lambda _, console: report.render_perf(result, console))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from modelwright._lazy import lazy
 from modelwright.errors import ExecutionError, InputError
 from modelwright.targets._binding import (
+    CPU_EP,
     Binding,
     SessionSpec,
     bind,
@@ -132,7 +133,9 @@ class BoundSession:
             raise ExecutionError(
                 f"{self.facts.target} failed while running",
                 cause=one_line(error),
-                fix="compare with --target cpu; the worker's log has the EP's own words",
+                fix="try other sizes (--dim) or real inputs (--input-data, --calibration), whichever the command takes"
+                if self.facts.requested_ep == CPU_EP
+                else "compare with --target cpu; the worker's log has the EP's own words",
             ) from None
         return dict(zip(names, values, strict=True))
 
