@@ -118,7 +118,7 @@ def _case(folder: Path, name: str, model: str, wanted: FixOptions, judge: tuple[
     naive = made("naive", "w8a8", **NAIVE)
     plan = FixPlan(None, QuantizeParams("w8a8", per_channel=False, op_types=("all",)), calibration)
     result = fix(_model(whole), plan, wanted)
-    changed = {"op_types": list(result.quantize.op_types), "nodes_to_exclude": list(result.quantize.nodes_to_exclude)}
+    changed = {name: getattr(result.quantize, name) for name in ("per_channel", "op_types", "nodes_to_exclude")}
     repaired = made("repaired", "w8a8", quantize={**NAIVE["quantize"], **changed})
     before, after = (
         evaluate(_model(item), _model(whole), DataChoice(judge[0]), judge[1], EvalOptions())

@@ -20,16 +20,21 @@ _TAKEN_BACK = ("Conv", "ConvTranspose", "Gemm")
 def orders(report: DebugReport, view: View, params: QuantizeParams, level: Level) -> tuple[list[Raise], ...]:
     """What can be raised, the likeliest first, in several ways to be tried one after the other.
 
-    A few tensors: by the noise that is added there; then by the noise that would be, once the ones before no longer
-    clip what gets there (neither is always right: more bits in one place may make another clip more). Whole operators,
-    when it is not a few. Then as many tensors as it takes. With 16 bits, what is clipped still has to become float.
+    A scale for each channel of the weights before anything else. A few tensors: by the noise that is added there; then
+    by the noise that would be, once the ones before no longer clip what gets there (neither is always right: more bits
+    in one place may make another clip more). Whole operators, when it is not a few. Then as many tensors as it takes.
+    With 16 bits, what is clipped still has to become float.
     """
     scope = _scope(view, params)
     weights = {row.node: row.weight_name for row in report.weights}
     noisy = sorted((row for row in report.activations if _noise(row) > 0.0), key=lambda row: (-_noise(row), row.order))
     found = ([_action(row, view, scope, weights, level) for row in rows] for rows in (report.originators, noisy))
     added, would_add = ([item for item in items if item.excludes or item.overrides] for items in found)
-    return added[:_FEW], would_add[:_FEW], _operators(report, view, params, level), added
+    ways = added[:_FEW], would_add[:_FEW], _operators(report, view, params, level), added
+    static = steps_of(params.precision)[0].kind == "static"
+    # It costs next to nothing, so it comes first everywhere.
+    free = [Raise("weights", "", "channels", level, 0.0, (), ())] if static and not params.per_channel else []
+    return tuple([*free, *items] for items in ways)
 
 
 def combined(chosen: Iterable[Raise], params: QuantizeParams, view: View) -> QuantizeParams:
@@ -40,6 +45,7 @@ def combined(chosen: Iterable[Raise], params: QuantizeParams, view: View) -> Qua
     overrides |= {item.tensor: item for one in picked for item in one.overrides}
     useful = tuple(item for item in overrides.values() if _touched(item.tensor, view, set(excludes)))
     changed: dict[str, object] = {"nodes_to_exclude": tuple(excludes), "overrides": useful}
+    changed["per_channel"] = params.per_channel or any(item.what == "channels" for item in picked)
     left_out = {item.tensor for item in picked if item.what == "operator" and item.level == "float"}
     if left_out:
         # Said by their names, so that the recipe stays one that people can read.

@@ -50,12 +50,13 @@ class FixOptions:
 class Raise:
     """What gets more bits, and what that means for the quantizer: a tensor, a weight, or all nodes of an operator.
 
-    Of an operator, `tensor` is its name and `node` is empty.
+    Of an operator, `tensor` is its name and `node` is empty. `channels` stands for all weights, which get no more bits
+    but a scale for each channel.
     """
 
     tensor: str
     node: str
-    what: Literal["activation", "weight", "operator"]
+    what: Literal["activation", "weight", "operator", "channels"]
     level: Level
     origin_share: float
     excludes: tuple[str, ...]
