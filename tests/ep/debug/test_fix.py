@@ -10,9 +10,11 @@ import numpy as np
 import onnx
 import pytest
 
-from ep.debug.nets import batch, deep, planted_outlier, write_samples
+from ep.debug.nets import batch, chain, deep, planted_outlier, write_samples
 from modelwright.errors import InputError, UsageError
-from modelwright.quality import FixOptions, FixPlan, fix, parse_allowance
+from modelwright.quality import FixOptions, FixPlan, Raise, fix, parse_allowance
+from modelwright.quality._fix_actions import combined
+from modelwright.quality._match_view import view
 from modelwright.stages.quantize import QuantizeParams
 from modelwright.targets import parse_target
 
@@ -49,6 +51,21 @@ def test_an_outlier_channel_is_found_and_the_rest_stays_quantized(tmp_path):
     assert after.check.sqnr_db >= 28
     assert after.check.samples == after.choose.samples == 12
     assert before.file_bytes < after.file_bytes < result.rows[0].file_bytes
+
+
+def test_a_channel_much_larger_than_the_others_needs_only_scales_of_its_own(tmp_path):
+    """A whole column of large weights behind a Relu that never opens: it changes no answer, only the range."""
+    model = deep()
+    weights = {item.name: item for item in model.graph.initializer}
+    for name, place, value in (("w3", (slice(None), 0), 5.0), ("b3", 0, -1000.0)):
+        values = onnx.numpy_helper.to_array(weights[name]).copy()
+        values[place] = value
+        weights[name].CopyFrom(onnx.numpy_helper.from_array(values, name))
+    result = fix(saved(tmp_path, model), plan(tmp_path), asked(tmp_path, target_sqnr=28.0))
+    assert result.status == "met"
+    assert [item.what for item in result.raised] == ["channels"]
+    assert result.quantize.per_channel
+    assert not result.quantize.nodes_to_exclude
 
 
 def test_clipped_activations_become_float_even_where_16_bits_are_preferred(tmp_path):
@@ -121,3 +138,12 @@ def test_placement_on_the_target_is_counted(tmp_path):
     assert before.partitions == 1
     assert after.partitions is not None
     assert after.left_nodes is not None
+
+
+def test_an_operator_that_is_raised_is_left_out_by_its_name(tmp_path):
+    onnx.save(chain(), tmp_path / "float.onnx")
+    everything = QuantizeParams("w8a8", op_types=("all",), nodes_to_exclude=("head/matmul",))
+    gains = Raise("Mul", "", "operator", "float", 0.5, ("block/gain",), ())
+    changed = combined([gains], everything, view(str(tmp_path / "float.onnx")))
+    assert changed.op_types == ("Gemm", "MatMul", "Relu")
+    assert changed.nodes_to_exclude == ("head/matmul",)
