@@ -195,11 +195,13 @@ def _hub(text: str) -> Dataset:
     name, _, split = text.partition("@")
     name, _, config = name.partition(":")
     try:
+        # Looked up before the Hub is asked: without the package there is nothing to ask with.
+        load_dataset = datasets.load_dataset
         answered = _hub_answers(name)
         if not answered:
             # Its client would try again for half a minute; what was loaded before is found offline too.
             datasets.config.HF_HUB_OFFLINE = True
-        table = datasets.load_dataset(name, config or None, split=split or "validation")
+        table = load_dataset(name, config or None, split=split or "validation")
     except ModuleNotFoundError as error:
         if error.name != "datasets":
             raise

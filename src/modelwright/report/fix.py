@@ -41,7 +41,8 @@ def render_fix(result: FixResult, folder: Path | None, console: rich.console.Con
     if result.note is not None:
         console.print(rich.text.Text(f"note: {result.note}", style="yellow"), soft_wrap=True)
     data = "made-up samples: real data can look different" if result.random_data else "samples"
-    tail = f"{result.builds} builds; {result.choose_samples} {data} chose, {result.check_samples} others checked"
+    builds = "1 build" if result.builds == 1 else f"{result.builds} builds"
+    tail = f"{builds}; {result.choose_samples} {data} chose, {result.check_samples} others checked"
     console.print(rich.text.Text(tail, style="yellow" if result.random_data else "dim"), soft_wrap=True)
     if folder is not None:
         console.print(rich.text.Text(f"written to {folder}", style="dim"), soft_wrap=True)

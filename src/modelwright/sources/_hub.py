@@ -147,7 +147,7 @@ def _offline(repo: str, error: Exception) -> StoreError:
     why = "offline mode is on (HF_HUB_OFFLINE)" if offline else f"the Hub did not answer ({_line(error)})"
     return StoreError(
         f"{repo} cannot be fetched",
-        cause=f"{why}, and it is not in the local cache",
+        cause=f"it is no file or folder here, {why}, and it is not in the local cache",
         fix="Connect and try again, or point at a local folder with config.json and the weights.",
     )
 

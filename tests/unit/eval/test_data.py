@@ -170,3 +170,11 @@ def test_the_allowed_drop_is_relative_with_a_percent_sign_and_absolute_without()
     for text in ("", "-1%", "one", "0", "1%%", "nan"):
         with pytest.raises(UsageError, match="allowed drop"):
             parse_allowance(text)
+
+
+def test_a_name_that_is_no_path_is_explained_where_no_package_can_look_it_up(monkeypatch):
+    for name in ("datasets", "huggingface_hub"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(InputError, match="nosuch does not exist") as error:
+        open_dataset(DataChoice("nosuch"))
+    assert "modelwright[datasets]" in error.value.fix
