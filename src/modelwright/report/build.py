@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
 from modelwright.build import BuildResult, Built, PlannedStage, StageEvent, StageResult, manifest
+from modelwright.report._status import StatusLine
 from modelwright.report._units import human_bytes
 
 if TYPE_CHECKING:
@@ -20,34 +20,19 @@ else:
     rich = lazy("rich")
 
 
-class Watch:
-    """A status line on stderr: the stage, what it is doing, how long it has been at it."""
+class Watch(StatusLine):
+    """The stage, what it is doing, and how long it has been at it."""
 
-    def __init__(self, console: rich.console.Console, *, quiet: bool) -> None:
-        self._status = None if quiet else console.status("starting")
-        self._stage = ""
-        self._since = 0.0
-
-    def __enter__(self) -> Watch:
-        if self._status is not None:
-            self._status.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._status is not None:
-            self._status.__exit__(kind, error, trace)
+    _stage = ""
+    _since = 0.0
 
     def __call__(self, event: StageEvent) -> None:
-        if self._status is None:
-            return
         stage = f"{event.label}: {event.stage}"
         if stage != self._stage:
             self._stage, self._since = stage, time.monotonic()
         share = f" {event.fraction:.0%}" if event.fraction else ""
         seconds = time.monotonic() - self._since
-        self._status.update(f"{stage}: {event.message}{share} [dim]({seconds:.0f} s)[/]")
+        self.show(f"{stage}: {event.message}{share} [dim]({seconds:.0f} s)[/]")
 
 
 def documents(results: Sequence[BuildResult], folders: Sequence[Path | None]) -> list[dict[str, Any]]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
 from modelwright.quality import EvalOutput, EvalResult, EvalVerdict
+from modelwright.report._status import StatusLine
 
 if TYPE_CHECKING:
     import rich.console
@@ -20,26 +20,11 @@ _STYLES = {EvalVerdict.PASS: "bold green", EvalVerdict.FAIL: "bold red", EvalVer
 _FAILURES_SHOWN = 5
 
 
-class Watch:
-    """A status line on stderr."""
-
-    def __init__(self, console: rich.console.Console, *, quiet: bool) -> None:
-        self._status = None if quiet else console.status("starting")
-
-    def __enter__(self) -> Watch:
-        if self._status is not None:
-            self._status.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._status is not None:
-            self._status.__exit__(kind, error, trace)
+class Watch(StatusLine):
+    """What the evaluation is doing."""
 
     def __call__(self, message: str, fraction: float | None) -> None:
-        if self._status is not None:
-            self._status.update(f"{message}{f' {fraction:.0%}' if fraction else ''}")
+        self.show(f"{message}{f' {fraction:.0%}' if fraction else ''}")
 
 
 def render_eval(result: EvalResult, console: rich.console.Console) -> None:

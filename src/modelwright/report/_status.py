@@ -1,0 +1,33 @@
+"""The one line on stderr that says what is going on."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    import rich.console
+
+Line = TypeVar("Line", bound="StatusLine")
+
+
+class StatusLine:
+    """Shown while it is entered; a quiet one shows nothing."""
+
+    def __init__(self, console: rich.console.Console, *, quiet: bool) -> None:
+        self._status = None if quiet else console.status("starting")
+
+    def __enter__(self: Line) -> Line:
+        if self._status is not None:
+            self._status.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._status is not None:
+            self._status.__exit__(kind, error, trace)
+
+    def show(self, text: str) -> None:
+        if self._status is not None:
+            self._status.update(text)
