@@ -178,6 +178,20 @@ def test_the_best_class_is_asked_for_where_outputs_are_scores(tmp_path, name, ta
     assert ("same best class" in {check.name for check in answer.checks}) == asked
 
 
+def test_an_artifact_with_other_inputs_fails_its_gate_and_not_the_command(tmp_path):
+    wanted, other = conv_net(), conv_net()
+    for node in other.graph.node:
+        node.input[:] = ["renamed" if name == other.graph.input[0].name else name for name in node.input]
+    other.graph.input[0].name = "renamed"
+    paths = [str(save(model, tmp_path, name)) for name, model in (("a.onnx", wanted), ("b.onnx", other))]
+    shape = [dim.dim_value for dim in wanted.graph.input[0].type.tensor_type.shape.dim]
+    np.savez(tmp_path / "data.npz", **{wanted.graph.input[0].name: np.ones((2, *shape[1:]), np.float32)})
+    data = calibration_source(str(tmp_path / "data.npz"))
+    answer = run_validate(paths[1], paths[0], str(tmp_path), "fp32", ValidateParams(), data)
+    assert not answer.passed
+    assert {check.name for check in answer.checks if not check.passed} == {"same inputs and outputs", "runs on the CPU"}
+
+
 def test_the_gate_sees_a_broken_graph_behind_weights_it_does_not_read(tmp_path):
     good = conv_net()
     good.graph.initializer.append(numpy_helper.from_array(np.zeros((256, 256), np.float32), "unused"))

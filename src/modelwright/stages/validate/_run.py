@@ -46,12 +46,15 @@ def run_validate(
 ) -> ValidateOutcome:
     """Compare `candidate` with the export it came from; both run on the CPU, where every operator exists."""
     graph = load(candidate)
-    checks = [_checker(graph), _signature(graph, load(reference))]
+    same = _signature(graph, load(reference))
+    checks = [_checker(graph), same]
     outputs: tuple[OutputParity, ...] = ()
-    feeds = list(samples(data, graph, params.samples))
+    # Data that fits neither model is the user's affair; data that fits only the export is the artifact's.
+    feeds = list(samples(data, graph, params.samples)) if same.passed else []
     try:
-        outputs = _parity(candidate, reference, feeds)
-        checks.append(Check("runs on the CPU", True, f"{len(feeds)} samples"))
+        if same.passed:
+            outputs = _parity(candidate, reference, feeds)
+        checks.append(Check("runs on the CPU", same.passed, f"{len(feeds)} samples" if same.passed else "not tried"))
     except WrightError as error:
         checks.append(Check("runs on the CPU", False, str(error)))
     if outputs:
