@@ -99,7 +99,7 @@ def _trials(facts: ModelSummary, model: Path, target: Target, found: Placement) 
 
 
 def _sizes(model: Path) -> tuple[tuple[str, int], ...]:
-    """The dynamic dimensions; none when a size would have to be guessed."""
+    """The dynamic dimensions with their usual sizes; none when nothing suggests one of them."""
     try:
         return tuple(sorted(symbolic_sizes(load(model)).items()))
     except InputError:

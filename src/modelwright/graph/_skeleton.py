@@ -86,7 +86,7 @@ class _Output:
 
     def message(self, number: int, content: _Output) -> None:
         data = content.join()
-        self._parts += [_varint(number << 3 | _BYTES), _varint(len(data)), data]
+        self._parts += [varint(number << 3 | _BYTES), varint(len(data)), data]
 
     def join(self) -> bytes:
         return b"".join(self._parts)
@@ -111,14 +111,14 @@ def _tensor(data: memoryview, tensor: _Field, graph: _Output) -> Span | None:
 def _fields(data: memoryview, position: int, end: int) -> Iterator[_Field]:
     while position < end:
         start = position
-        tag, position = _read_varint(data, position, end)
+        tag, position = _readvarint(data, position, end)
         wire = tag & 7
         body = position
         if wire == _BYTES:
-            length, body = _read_varint(data, position, end)
+            length, body = _readvarint(data, position, end)
             position = body + length
         elif wire == _VARINT:
-            _, position = _read_varint(data, position, end)
+            _, position = _readvarint(data, position, end)
         elif wire in (_FIXED32, _FIXED64):
             position += 4 if wire == _FIXED32 else 8
         else:
@@ -128,7 +128,7 @@ def _fields(data: memoryview, position: int, end: int) -> Iterator[_Field]:
         yield _Field(tag >> 3, wire, start, body, position)
 
 
-def _read_varint(data: memoryview, position: int, end: int) -> tuple[int, int]:
+def _readvarint(data: memoryview, position: int, end: int) -> tuple[int, int]:
     result = shift = 0
     while position < end and shift < 70:
         byte = data[position]
@@ -140,7 +140,8 @@ def _read_varint(data: memoryview, position: int, end: int) -> tuple[int, int]:
     raise _NotRegular
 
 
-def _varint(number: int) -> bytes:
+def varint(number: int) -> bytes:
+    """A number as protobuf writes lengths."""
     out = bytearray()
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from modelwright._lazy import lazy
+from modelwright.graph._skeleton import varint
 
 if TYPE_CHECKING:
     import onnx
@@ -62,10 +63,10 @@ def _write_stream(file: BinaryIO, proto: onnx.ModelProto, tensors: list[tuple[st
         part.CopyFrom(proto)
     for field in proto.DESCRIPTOR.fields:
         (tail if field.name in _BEFORE_GRAPH else head).ClearField(field.name)
-    total = len(body) + sum(1 + len(_varint(size)) + size for size in sizes)
-    file.write(head.SerializeToString(deterministic=True) + _MODEL_GRAPH + _varint(total) + body)
+    total = len(body) + sum(1 + len(varint(size)) + size for size in sizes)
+    file.write(head.SerializeToString(deterministic=True) + _MODEL_GRAPH + varint(total) + body)
     for (prefix, tensor), size in zip(entries, sizes, strict=True):
-        file.write(_GRAPH_INITIALIZER + _varint(size))
+        file.write(_GRAPH_INITIALIZER + varint(size))
         end = file.tell() + size
         file.write(prefix)
         _write_tensor(file, tensor)
@@ -77,7 +78,7 @@ def _write_stream(file: BinaryIO, proto: onnx.ModelProto, tensors: list[tuple[st
 def _tensor_head(name: str, tensor: ir.TensorProtocol) -> bytes:
     proto = onnx.TensorProto(name=name, data_type=int(tensor.dtype), dims=tensor.shape.numpy())
     fields: bytes = proto.SerializeToString(deterministic=True)
-    return fields + _TENSOR_RAW_DATA + _varint(tensor.nbytes)
+    return fields + _TENSOR_RAW_DATA + varint(tensor.nbytes)
 
 
 def _write_tensor(file: BinaryIO, tensor: ir.TensorProtocol) -> None:
@@ -87,15 +88,6 @@ def _write_tensor(file: BinaryIO, tensor: ir.TensorProtocol) -> None:
     else:
         # Not `tofile`: numpy writes a transposed weight value by value.
         file.write(tensor.tobytes())
-
-
-def _varint(number: int) -> bytes:
-    parts = bytearray()
-    while number > 0x7F:
-        parts.append(number & 0x7F | 0x80)
-        number >>= 7
-    parts.append(number)
-    return bytes(parts)
 
 
 def _stored(value: ir.Value) -> int:
