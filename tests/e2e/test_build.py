@@ -52,7 +52,7 @@ def test_the_conv_fusion_hazard_from_end_to_end(wright, model):
 
 def test_an_ep_that_cannot_be_asked_here_is_unknown_not_guessed(wright, model):
     answer = wright("analyze", model, "--target", "dml-gpu", "--json")
-    assert answer.code == 0
+    assert answer.code == 6
     assert answer.json["analyses"][0]["supported"] is None
 
 

@@ -14,10 +14,10 @@ import click
 from modelwright import __version__
 from modelwright._json import dumps
 from modelwright.cli._commands import COMMANDS, find, root_help
+from modelwright.cli._exits import INTERRUPTED
 from modelwright.errors import ExecutionError, UsageError, WrightError, did_you_mean
 
 SCHEMA_VERSION = 1
-INTERRUPTED = 130
 
 
 class LazyGroup(click.Group):

@@ -24,7 +24,6 @@ else:
     charts = lazy("modelwright.report.telemetry")
 
 F = TypeVar("F", bound=Callable[..., Any])
-INTERRUPTED = 130
 _SHOWN_SAMPLES = 240
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from modelwright._lazy import lazy
+from modelwright.cli._exits import CANNOT_TELL, NO
 from modelwright.cli._options import Output, output_options, target_options
 
 if TYPE_CHECKING:
@@ -28,11 +29,13 @@ def command(model: Path, wanted: tuple[Target, ...], suggest: bool, out: Output)
     """Which nodes of MODEL (.onnx or build folder) each target really takes: its own partitioner is asked.
 
     Every suggestion was tried and its effect on the placement measured. Where no such EP can be asked on this machine
-    it says so; it never guesses. Exit 1 when nodes remain that a target cannot take.
+    it says so; it never guesses. Exit 1 when nodes remain that a target cannot take, 6 when one could not
+    be asked.
     """
     path = model / "model.onnx" if model.is_dir() else model
     found = [building.analyze(path.absolute(), target, suggest=suggest) for target in wanted]
     out.answer(
         "analyze", {"analyses": report.documents(found)}, lambda _, console: report.render_analyses(found, console)
     )
-    return 1 if any(analysis.supported is False for analysis in found) else 0
+    answers = {analysis.supported for analysis in found}
+    return NO if False in answers else CANNOT_TELL if None in answers else 0

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from modelwright._lazy import lazy
+from modelwright.cli._exits import NO
 from modelwright.cli._options import Output, output_options
 from modelwright.cli._types import Duration, Size
 from modelwright.errors import UsageError
@@ -59,7 +60,7 @@ def info(key: str, out: Output) -> None:
         }
         out.answer("cache info", answer, report.render_artifact)
     if artifact is None:
-        raise click.exceptions.Exit(1)
+        raise click.exceptions.Exit(NO)
 
 
 @command.command("verify")
@@ -70,7 +71,7 @@ def verify(out: Output) -> None:
         found = store.verify()
     out.answer("cache verify", found, report.render_verification)
     if not found.clean:
-        raise click.exceptions.Exit(1)
+        raise click.exceptions.Exit(NO)
 
 
 @command.command("prune")

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from modelwright._lazy import lazy
-from modelwright.cli._measuring import INTERRUPTED, complain, input_options
+from modelwright.cli._exits import INTERRUPTED, NO
+from modelwright.cli._measuring import complain, input_options
 from modelwright.cli._options import Output, output_options
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def command(
         sys.stderr.write(f"error: {result.broken[0].name} could not be measured: {result.broken[0].failure}\n")
         raise click.exceptions.Exit(4)
     if fail_if_slower and result.regressed:
-        raise click.exceptions.Exit(1)
+        raise click.exceptions.Exit(NO)
 
 
 def _finish(result: measure.CompareResult, output: Path | None, out: Output) -> None:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from modelwright._lazy import lazy
+from modelwright.cli._exits import INTERRUPTED
 from modelwright.cli._measuring import (
-    INTERRUPTED,
     Extras,
     LiveMonitor,
     complain,
