@@ -13,9 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from modelwright._disk import disk_errors, read_only_error
 from modelwright._lazy import lazy
 from modelwright.store import _fs
-from modelwright.store._errors import disk_errors, journal_errors, read_only_error
+from modelwright.store._errors import journal_errors
 from modelwright.store._key import Key
 from modelwright.store._marks import Marks
 from modelwright.store._schema import connect

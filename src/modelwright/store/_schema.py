@@ -6,10 +6,11 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from modelwright._disk import DENIED, disk_errors
 from modelwright._lazy import lazy
 from modelwright.errors import StoreError
 from modelwright.store import _fs
-from modelwright.store._errors import DENIED, disk_errors, journal_errors
+from modelwright.store._errors import journal_errors
 
 if TYPE_CHECKING:
     import sqlite3

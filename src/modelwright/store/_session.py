@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from modelwright._disk import disk_errors
 from modelwright._lazy import lazy
 from modelwright.errors import StoreError
 from modelwright.store import _fs
 from modelwright.store._blobs import Blobs
-from modelwright.store._errors import disk_errors
 from modelwright.store._journal import Journal
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from modelwright import home
+from modelwright._disk import disk_errors, read_only_error, room_errors
 from modelwright._lazy import lazy
 from modelwright.errors import StoreError, UsageError
 from modelwright.store import _fs, _gc, _verify
-from modelwright.store._errors import disk_errors, full_disk_errors, read_only_error
 from modelwright.store._keep import Parcel, keep
 from modelwright.store._key import Key
 from modelwright.store._materialize import Folder, damaged
@@ -121,7 +121,7 @@ class Store:
                 work = stack.enter_context(session.workdir())
                 folder = work / "files"
                 _fs.make_dir(folder)
-            with full_disk_errors(self.root, f"run stage {key.stage}"):
+            with room_errors(self.root, f"run stage {key.stage}"):
                 produced = produce(folder)
             with disk_errors(self.root, "store an artifact"):
                 files = list_folder(folder)

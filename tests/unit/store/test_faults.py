@@ -77,6 +77,7 @@ def run_failing(root: Path, key, produce, code: int, number: int) -> bool | None
     [
         (errno.ENOSPC, "disk is full", "Free space"),
         (errno.EDQUOT, "disk is full", "Free space"),
+        (errno.EFBIG, "too long", "ulimit -f"),
         (errno.EIO, "reported an error", "wright cache verify"),
         (errno.EROFS, "Read-only", "MODELWRIGHT_HOME"),
         (errno.EACCES, "Permission denied", "MODELWRIGHT_HOME"),
