@@ -23,8 +23,10 @@ class Answer:
 
 @pytest.fixture(autouse=True)
 def own_home(tmp_path, monkeypatch):
-    """Nothing a test does reaches the store, the runtimes or the logs of the person who runs it."""
+    """Nothing a test does reaches the store, the runtimes or the logs of the person who runs it, and no test waits
+    for a measurement of another."""
     monkeypatch.setenv("MODELWRIGHT_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("MODELWRIGHT_LOCKS", str(tmp_path))
 
 
 @pytest.fixture

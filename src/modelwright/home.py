@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ else:
     platformdirs = lazy("platformdirs")
 
 HOME_VARIABLE = "MODELWRIGHT_HOME"
+LOCKS_VARIABLE = "MODELWRIGHT_LOCKS"
 
 
 def home() -> Path:
@@ -34,3 +36,12 @@ def runtimes_dir() -> Path:
 
 def logs_dir() -> Path:
     return home() / "logs"
+
+
+def machine_dir() -> Path:
+    """What all users and homes of this machine share: the lock of measurements. `MODELWRIGHT_LOCKS` moves it."""
+    chosen = os.environ.get(LOCKS_VARIABLE)
+    if chosen:
+        return Path(chosen).expanduser().absolute()
+    # Not the temporary folder of this user or job: those who measure at once would not meet there.
+    return Path(os.environ.get("PROGRAMDATA", tempfile.gettempdir())) if os.name == "nt" else Path("/tmp")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
 from modelwright.errors import ExecutionError
-from modelwright.home import home
+from modelwright.home import machine_dir
 
 if TYPE_CHECKING:
     import filelock
@@ -20,39 +20,67 @@ else:
     filelock = lazy("filelock")
 
 Note = Callable[[str], None]
+_NAME = "modelwright-measure"
 
 
 @contextmanager
 def measurement_lock(purpose: str, *, wait: bool, note: Note) -> Iterator[None]:
-    """Hold the machine; the operating system frees it when the process ends, however that happens."""
-    folder = home() / "locks"
-    folder.mkdir(parents=True, exist_ok=True)
-    holder = folder / "measure.json"
-    lock = filelock.FileLock(folder / "measure.lock")
+    """Hold the machine against every user and every home on it; the operating system frees it when the process ends,
+    however that happens."""
+    lock = filelock.FileLock(machine_dir() / f"{_NAME}.lock", mode=0o666)
+    try:
+        _acquire(lock, wait, note)
+    except OSError as error:
+        note(f"other measurements cannot be kept away: {lock.lock_file}: {error.strerror or error}")
+        yield
+        return
+    try:
+        with _told(purpose):
+            yield
+    finally:
+        lock.release()
+
+
+def _acquire(lock: filelock.BaseFileLock, wait: bool, note: Note) -> None:
     try:
         lock.acquire(timeout=0)
     except filelock.Timeout:
         if not wait:
             raise ExecutionError(
                 "another measurement is running on this machine",
-                cause=f"{_who(holder)} holds it, and two at once would disturb each other",
+                cause=f"{_who()} holds it, and two at once would disturb each other",
                 fix="wait for it, or leave out --no-wait",
             ) from None
-        note(f"waiting: {_who(holder)} is measuring on this machine")
+        note(f"waiting: {_who()} is measuring on this machine")
         lock.acquire()
+
+
+@contextmanager
+def _told(purpose: str) -> Iterator[None]:
+    """Whom the others wait for. A file per user, because nobody may write another's file in a shared folder."""
+    file = machine_dir() / f"{_NAME}.{_user()}.json"
+    since = datetime.now(UTC).isoformat(timespec="seconds")
+    with suppress(OSError):
+        file.write_text(json.dumps({"pid": os.getpid(), "purpose": purpose, "since": since}), encoding="utf-8")
     try:
-        since = datetime.now(UTC).isoformat(timespec="seconds")
-        holder.write_text(json.dumps({"pid": os.getpid(), "purpose": purpose, "since": since}), encoding="utf-8")
         yield
     finally:
         with suppress(OSError):
-            holder.unlink()
-        lock.release()
+            file.unlink()
 
 
-def _who(holder: Path) -> str:
+def _who() -> str:
     try:
-        told = json.loads(holder.read_text(encoding="utf-8"))
+        newest = max(machine_dir().glob(f"{_NAME}.*.json"), key=_written)
+        told = json.loads(newest.read_text(encoding="utf-8"))
         return f"{told['purpose']} (process {told['pid']}, since {told['since']})"
     except (OSError, ValueError, KeyError, TypeError):
         return "another process"
+
+
+def _written(file: Path) -> float:
+    return file.stat().st_mtime
+
+
+def _user() -> str:
+    return str(os.getuid()) if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
