@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 from modelwright.build._stage import MODEL, StageResult
 from modelwright.graph import external_data, load, summary
+from modelwright.sources import file_digest
 from modelwright.store import Artifact, Key, Store, stage_key
 
 STAGE = "import"
@@ -20,7 +20,7 @@ def import_model(store: Store, path: Path, label: str) -> StageResult:
     names = sorted({tensor.location for tensor in external_data(graph)})
     compiled = sorted({node.cache_file for node in found.ep_context if node.cache_file and node.cache_present})
     files = {MODEL: path, **{name: path.parent / name for name in (*names, *compiled)}}
-    digests = {name: _sha256(file) for name, file in files.items()}
+    digests = {name: file_digest(file) for name, file in files.items()}
     key = stage_key(stage=STAGE, version=VERSION, libraries={}, inputs=digests, params={})
     artifact = store.get(key)
     produced = artifact is None
@@ -32,8 +32,3 @@ def import_model(store: Store, path: Path, label: str) -> StageResult:
 def _kept(store: Store, files: dict[str, Path], key: Key, label: str) -> Artifact:
     roles = {name: "model" if name == MODEL else "companion" for name in files}
     return store.put(files, key=key, roles=roles, label=label)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,18 +1,18 @@
 """Weights in files beside the model: where they are, and whether they can be what the graph says.
 
-The *location string* must stay inside the model's folder. A link inside the folder may lead elsewhere: that
-is how download caches store files, and it was made by whoever made the folder, not by the model's author.
+They must be regular files of the model's folder, also when links are followed. The one exception is the Hub's own
+cache, where a snapshot links to blobs beside it.
 """
 
 from __future__ import annotations
 
 import posixpath
-import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING
 
+from modelwright._belongs import foreign
 from modelwright._lazy import lazy
 from modelwright.errors import InputError
 from modelwright.graph._load import Graph
@@ -24,6 +24,8 @@ else:
     onnx = lazy("onnx")
 
 _ORT_MEMORY = "*/_ORT_MEM_ADDR_/*"
+# A location as written → the file it names, and its size.
+_Files = dict[str, tuple[str, int]]
 _AGAIN = "Copy the model again together with all its data files, or export it again."
 
 
@@ -42,9 +44,9 @@ class ExternalTensor:
 
 def external_data(graph: Graph) -> tuple[ExternalTensor, ...]:
     """Every tensor stored outside the `.onnx` file. Anything missing, outside or impossible is refused."""
-    sizes: dict[str, int] = {}
+    files: _Files = {}
     found = tuple(
-        _checked(graph, tensor, sizes) for body in graph.bodies for tensor in body.tensors() if is_external(tensor)
+        _checked(graph, tensor, files) for body in graph.bodies for tensor in body.tensors() if is_external(tensor)
     )
     _refuse_overlap(graph, found)
     return found
@@ -71,17 +73,20 @@ def inside_folder(graph: Graph, location: str, what: str) -> str:
     tidy = posixpath.normpath(location.replace("\\", "/"))
     if not location or tidy == ".":
         raise _outside(graph, location, what, "names no file")
-    if "\0" in location or tidy.split("/")[0] == "..":
-        raise _outside(graph, location, what, "leads outside the model's folder")
+    why = "leads outside the model's folder" if tidy.split("/")[0] == ".." else foreign(graph.folder, tidy)
+    if why is not None:
+        raise _outside(graph, location, what, why)
     return tidy
 
 
-def _checked(graph: Graph, tensor: onnx.TensorProto, sizes: dict[str, int]) -> ExternalTensor:
+def _checked(graph: Graph, tensor: onnx.TensorProto, files: _Files) -> ExternalTensor:
     what = f"external data of tensor '{tensor.name}'"
     entries = {entry.key: entry.value for entry in tensor.external_data}
-    location = inside_folder(graph, entries.get("location", ""), what)
-    if location not in sizes:
-        sizes[location] = _file_size(graph, location, what)
+    written = entries.get("location", "")
+    if written not in files:
+        location = inside_folder(graph, written, what)
+        files[written] = location, _file_size(graph, location, what)
+    location, size = files[written]
     expected = stored_bytes(tensor.data_type, tensor.dims)
     if expected is None or min(tensor.dims, default=0) < 0:
         raise _wrong(graph, what, f"{dtype_name(tensor.data_type)} {list(tensor.dims)} has no size in bytes")
@@ -90,10 +95,10 @@ def _checked(graph: Graph, tensor: onnx.TensorProto, sizes: dict[str, int]) -> E
     if length != expected:
         shape = f"{dtype_name(tensor.data_type)} {list(tensor.dims)}"
         raise _wrong(graph, what, f"its length is {length:,} bytes, but {shape} takes {expected:,}")
-    if offset + length > sizes[location]:
+    if offset + length > size:
         raise InputError(
             f"{location} is cut short",
-            cause=f"tensor '{tensor.name}' ends at byte {offset + length:,}, the file at {sizes[location]:,}",
+            cause=f"tensor '{tensor.name}' ends at byte {offset + length:,}, the file at {size:,}",
             fix=_AGAIN,
         )
     shape_now = tuple(tensor.dims)
@@ -121,8 +126,6 @@ def _file_size(graph: Graph, location: str, what: str) -> int:
     except OSError as error:
         fix = "Check the permissions of the file and of its folder."
         raise InputError(f"{location} cannot be read", cause=error.strerror or type(error).__name__, fix=fix) from error
-    if not stat.S_ISREG(status.st_mode):
-        raise _wrong(graph, what, f"{location} is not a regular file")
     return status.st_size
 
 

@@ -25,6 +25,7 @@ protobuf = lazy("google.protobuf.message")  # has no type stubs
 
 PROTOBUF_LIMIT = 2**31 - 1
 _FIRST_IR_WITH_OPSETS = 3
+_NEEDED = "Point at an .onnx file."
 _AGAIN = "Copy or download the file again and compare its size with the original."
 
 
@@ -69,6 +70,9 @@ def file_stamp(status: os.stat_result) -> tuple[int, int]:
 
 def _read(path: Path) -> tuple[bytes, Skeleton, tuple[int, int]]:
     try:
+        if not (path.is_file() or path.is_dir()) and path.exists():
+            # Opening a pipe would wait for whoever writes to it.
+            raise InputError(f"{path.name} is not a file", cause="it is a pipe, a device or a socket", fix=_NEEDED)
         with path.open("rb", buffering=0) as file:
             status = os.fstat(file.fileno())
             head = file.read(HEAD)

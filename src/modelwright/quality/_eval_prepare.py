@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from modelwright._lazy import lazy
 from modelwright.errors import ExecutionError, InputError, WrightError
 from modelwright.quality.tasks import Row
+from modelwright.sources import refuse_foreign
 from modelwright.targets import TensorSpec
 
 if TYPE_CHECKING:
@@ -242,6 +243,7 @@ def _picture(image: Any) -> Any:
 def _load(auto: str, folder: str) -> Any:
     if not Path(folder).is_dir():
         raise InputError(f"{folder} is not a folder", cause="--processor names one", fix="Check the path.")
+    refuse_foreign(Path(folder))
     try:
         return getattr(transformers, auto).from_pretrained(folder, local_files_only=True)
     except ModuleNotFoundError as error:

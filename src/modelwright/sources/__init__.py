@@ -10,11 +10,12 @@ from modelwright.sources._calibration import (
     samples,
 )
 from modelwright.sources._calibration import identity as calibration_identity
+from modelwright.sources._digest import file_digest
 from modelwright.sources._embedding import index_bound
 from modelwright.sources._generate import generate
 from modelwright.sources._given import check_inputs, load_npz, read_npz
 from modelwright.sources._guess import sizes_in, specs_from_graph, symbolic_sizes
-from modelwright.sources._hf import HfSource
+from modelwright.sources._hf import HfSource, refuse_foreign
 from modelwright.sources._hub import fetch
 from modelwright.sources._resolve import BuildSource, OnnxSource, Source, resolve_source
 from modelwright.sources._spec import Fill, FillKind, InputSpec, TensorSpec, static
@@ -40,12 +41,14 @@ __all__ = [
     "canonical_task",
     "check_inputs",
     "fetch",
+    "file_digest",
     "generate",
     "index_bound",
     "load_npz",
     "modality",
     "read_architecture",
     "read_npz",
+    "refuse_foreign",
     "resolve_source",
     "rows",
     "samples",

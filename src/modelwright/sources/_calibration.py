@@ -16,6 +16,7 @@ from modelwright._json import digest
 from modelwright._lazy import lazy
 from modelwright.errors import InputError, WrightError
 from modelwright.graph import Graph, ValueSpec, summary
+from modelwright.sources._digest import file_digest
 from modelwright.sources._generate import generate
 from modelwright.sources._given import check_inputs, read_npz
 from modelwright.sources._guess import specs_from_graph
@@ -29,7 +30,6 @@ else:
     np = lazy("numpy")
 
 Sample = Mapping[str, "NDArray[Any]"]
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def identity(source: CalibrationSource, count: int) -> str:
     if isinstance(source, ReaderCalibration):
         return samples_digest(itertools.islice(_call_reader(source.path), count))
     found = _folder_files(source.path) if isinstance(source, FolderCalibration) else (Path(source.path),)
-    return digest([source.kind, [(path.name, _file_digest(path)) for path in found]])
+    return digest([source.kind, [(path.name, file_digest(path)) for path in found]])
 
 
 @dataclass(frozen=True)
@@ -185,19 +185,6 @@ def _folder_files(folder: str) -> tuple[Path, ...]:
             fix="Write each sample with numpy.savez(path, name=array, ...), one array per model input.",
         )
     return found
-
-
-def _file_digest(path: Path) -> str:
-    total = hashlib.sha256()
-    try:
-        with path.open("rb") as file:
-            while chunk := file.read(_CHUNK):
-                total.update(chunk)
-    except OSError as error:
-        raise InputError(
-            f"{path} cannot be read", cause=error.strerror or type(error).__name__, fix="Check the path."
-        ) from error
-    return total.hexdigest()
 
 
 def _call_reader(reference: str) -> Iterator[dict[str, NDArray[Any]]]:

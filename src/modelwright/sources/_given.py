@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from modelwright._lazy import lazy
 from modelwright.errors import InputError, did_you_mean
 from modelwright.graph import ValueSpec
+from modelwright.sources._digest import require_file
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,6 +32,7 @@ def load_npz(path: str | Path, signature: Sequence[ValueSpec]) -> dict[str, NDAr
 def read_npz(path: str | Path, fix: str = _PLAIN) -> dict[str, NDArray[Any]]:
     """All arrays of an .npz file, whatever they are. Pickled objects are never loaded."""
     path = Path(path)
+    require_file(path)
     try:
         # numpy leaves a file open that it cannot read, so it gets an open one
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from modelwright._belongs import foreign
 from modelwright.errors import InputError
 from modelwright.sources._digest import folder_digest
 from modelwright.sources._task import Architecture, choose_task, read_architecture
@@ -15,6 +17,9 @@ CONFIG = "config.json"
 # What may shape an export besides the weights. Tokenizers do not: exports take ids.
 SMALL_FILES = (CONFIG, "generation_config.json", "preprocessor_config.json", "processor_config.json")
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+# A key of the configuration: the one file of weights to load, whatever else is there.
+NAMED_WEIGHTS = "transformers_weights"
+_ADAPTER = "adapter_config.json"
 WEIGHT_INDEXES = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
 
 
@@ -32,10 +37,14 @@ class HfSource:
     files: tuple[str, ...] = ()
     random_weights: bool = False
     trust_remote_code: bool = False
+    unproven: bool = False
 
     def identity(self) -> str:
-        """What the content is, for stage keys: the commit of a Hub model, the bytes of a local folder."""
-        if self.repo is not None:
+        """What the content is, for stage keys: the commit of a Hub model, the bytes of a local folder.
+
+        The bytes also where a cached copy cannot be checked against the commit (`unproven`).
+        """
+        if self.repo is not None and not self.unproven:
             return f"hf:{self.repo}@{self.commit}"
         return f"sha256:{folder_digest(Path(str(self.folder)), self.files)}"
 
@@ -57,6 +66,7 @@ def local_source(folder: Path, choices: Choices) -> HfSource:
             cause="--revision is for models on the Hub, and this is a folder",
             fix="Leave --revision out, or give the id of the model.",
         )
+    refuse_foreign(folder)
     config = read_config(folder / CONFIG)
     source = describe(folder.name, config, choices)
     weights = () if choices.random_weights else weight_files(folder)
@@ -72,6 +82,19 @@ def local_source(folder: Path, choices: Choices) -> HfSource:
         random_weights=choices.random_weights,
         trust_remote_code=choices.trust_remote_code,
     )
+
+
+def refuse_foreign(folder: Path, names: Iterable[str] | None = None) -> None:
+    """Whatever transformers may open in a model's folder must be a file of that folder."""
+    listed = names if names is not None else sorted(path.name for path in folder.iterdir() if not path.is_dir())
+    for name in listed:
+        why = foreign(folder, name)
+        if why is not None:
+            raise InputError(
+                f"{folder.name}/{name} is refused",
+                cause=f"it {why}",
+                fix="Put the file itself there, and only if you trust its origin.",
+            )
 
 
 def describe(name: str, config: dict[str, Any], choices: Choices) -> HfSource:
@@ -106,7 +129,12 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def weight_files(folder: Path) -> tuple[str, ...]:
-    """The weights transformers would load, safetensors first; shards come from their index."""
+    """The weights transformers would load: what the configuration names, else safetensors first; shards come from
+    their index."""
+    _refuse_adapter(folder)
+    named = read_config(folder / CONFIG).get(NAMED_WEIGHTS)
+    if named is not None:
+        return _named(folder, str(named))
     for whole, index in zip(WEIGHTS, WEIGHT_INDEXES, strict=True):
         if (folder / whole).is_file():
             return (whole,)
@@ -120,8 +148,36 @@ def weight_files(folder: Path) -> tuple[str, ...]:
     )
 
 
+def _refuse_adapter(folder: Path) -> None:
+    """transformers would load the model that an adapter names, from wherever that is."""
+    if (folder / _ADAPTER).is_file():
+        raise InputError(
+            f"{folder.name} is an adapter",
+            cause=f"its {_ADAPTER} says that the weights are those of another model",
+            fix="Merge it into that model first (merge_and_unload), save the result and point there.",
+        )
+
+
+def _named(folder: Path, name: str) -> tuple[str, ...]:
+    refuse_foreign(folder, [name])
+    if not (folder / name).is_file():
+        raise InputError(
+            f"{folder.name} holds no weights", cause=f"{name}, which {CONFIG} names, is missing", fix="Copy it there."
+        )
+    return (name, *_shards(folder, name)) if name.endswith(".index.json") else (name,)
+
+
 def _shards(folder: Path, index: str) -> tuple[str, ...]:
-    shards = tuple(sorted(set(read_config(folder / index).get("weight_map", {}).values())))
+    table = read_config(folder / index).get("weight_map", {})
+    names = list(table.values()) if isinstance(table, dict) else [table]
+    if not all(isinstance(name, str) for name in names):
+        raise InputError(
+            f"{folder.name}/{index} is not an index of weights",
+            cause="its weight_map does not say which file holds which tensor",
+            fix="Copy the model folder again.",
+        )
+    shards = tuple(sorted(set(names)))
+    refuse_foreign(folder, shards)
     missing = [name for name in shards if not (folder / name).is_file()]
     if missing or not shards:
         raise InputError(

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from modelwright._belongs import hub_blob
 from modelwright._lazy import lazy
 from modelwright.errors import InputError, StoreError, WrightError
+from modelwright.sources._digest import file_digest
 from modelwright.sources._hf import (
     CONFIG,
+    NAMED_WEIGHTS,
     SMALL_FILES,
     WEIGHT_INDEXES,
     WEIGHTS,
@@ -19,6 +23,7 @@ from modelwright.sources._hf import (
     HfSource,
     describe,
     read_config,
+    refuse_foreign,
     weight_files,
 )
 
@@ -30,6 +35,7 @@ else:
     hub_errors = lazy("huggingface_hub.errors")
 
 _SECONDS = 5
+_SHA256_LENGTH = 64
 T = TypeVar("T")
 
 
@@ -57,14 +63,45 @@ def fetch(source: HfSource) -> HfSource:
     folder = _ask(repo, lambda: _snapshot(repo, source.commit, wanted))
     if not source.random_weights:
         # safetensors when there are any, so that no weights are downloaded twice
-        for whole, index in zip(WEIGHTS, WEIGHT_INDEXES, strict=True):
-            patterns = [whole, index, f"{Path(whole).stem}-*-of-*{Path(whole).suffix}"]
+        for patterns in _weight_patterns(folder):
             _ask(repo, lambda patterns=patterns: _snapshot(repo, source.commit, patterns))  # type: ignore[misc]
-            if (folder / whole).is_file() or (folder / index).is_file():
+            if any((folder / name).is_file() for name in patterns):
                 break
+    refuse_foreign(folder)
     weights = () if source.random_weights else weight_files(folder)
     small = tuple(name for name in SMALL_FILES if (folder / name).is_file())
-    return dataclasses.replace(source, folder=str(folder), files=(*small, *weights))
+    code = tuple(sorted(path.name for path in folder.glob("*.py"))) if source.trust_remote_code else ()
+    files = (*small, *weights, *code)
+    proven = [_proven(folder / name) for name in files]
+    return dataclasses.replace(source, folder=str(folder), files=files, unproven=not all(proven))
+
+
+def _weight_patterns(folder: Path) -> list[list[str]]:
+    named = read_config(folder / CONFIG).get(NAMED_WEIGHTS)
+    pairs = [(str(named), str(named))] if named else zip(WEIGHTS, WEIGHT_INDEXES, strict=True)
+    return [[whole, index, f"{whole.split('.')[0]}-*-of-*"] for whole, index in pairs]
+
+
+def _proven(path: Path) -> bool:
+    """Whether a cached file was checked against the hash it is filed under. Where links cannot be made, the cache
+    holds plain files, and nothing says what they should be."""
+    blob = hub_blob(path)
+    if blob is None:
+        return False
+    found = file_digest(blob) if len(blob.name) == _SHA256_LENGTH else _git_hash(blob)
+    if found != blob.name:
+        raise InputError(
+            f"{path.name} in the Hub's cache is not what was downloaded",
+            cause=f"its content is {found[:12]}…, and it is filed as {blob.name[:12]}…",
+            fix=f"Delete it and try again, so that it is downloaded again: {blob}",
+        )
+    return True
+
+
+def _git_hash(path: Path) -> str:
+    """Small files are filed under the hash that git gives them."""
+    content = path.read_bytes()
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
 
 
 def _config(repo: str, revision: str | None) -> str:

@@ -140,21 +140,78 @@ def test_a_missing_length_means_the_size_of_the_tensor(tmp_path: Path) -> None:
     assert graph.external_data(graph.load(path))[0].length == 128
 
 
-def test_a_download_cache_with_links_works(tmp_path: Path) -> None:
-    """Caches keep blobs in one folder and link to them from another: the model's folder is the link's."""
-    blobs, snapshot = tmp_path / "blobs", tmp_path / "snapshots" / "abc"
-    blobs.mkdir()
+def hub_cache(tmp_path: Path) -> tuple[Path, Path]:
+    """A model as the Hub's own cache keeps it: the snapshot's folder, and the blob of its weights."""
+    blobs, snapshot = tmp_path / "models--a--b" / "blobs", tmp_path / "models--a--b" / "snapshots" / "abc" / "onnx"
+    blobs.mkdir(parents=True)
     snapshot.mkdir(parents=True)
     models.save_external(models.mlp(), blobs)
-    (blobs / "model.onnx").rename(blobs / "1111")
-    (blobs / "model.onnx.data").rename(blobs / "2222")
-    (snapshot / "model.onnx").symlink_to("../../blobs/1111")
-    (snapshot / "model.onnx.data").symlink_to("../../blobs/2222")
+    (blobs / "model.onnx").rename(blobs / ("1" * 64))
+    (blobs / "model.onnx.data").rename(blobs / ("2" * 64))
+    (snapshot / "model.onnx").symlink_to(f"../../../blobs/{'1' * 64}")
+    (snapshot / "model.onnx.data").symlink_to(f"../../../blobs/{'2' * 64}")
+    return snapshot, blobs / ("2" * 64)
+
+
+def test_the_hubs_cache_with_its_links_works(tmp_path: Path) -> None:
+    """It keeps blobs in one folder and links to them from another: the model's folder is the link's."""
+    snapshot, weights = hub_cache(tmp_path)
     loaded = graph.load(snapshot / "model.onnx")
     assert graph.summary(loaded).files[1].name == "model.onnx.data"
     assert graph.fingerprint(loaded) == graph.fingerprint(graph.load(models.save(models.mlp(), tmp_path)))
-    (blobs / "2222").unlink()
+    weights.unlink()
     assert "link" in refused(snapshot / "model.onnx").cause
+
+
+def test_a_blob_of_the_hubs_cache_that_links_further_is_refused(tmp_path: Path) -> None:
+    snapshot, weights = hub_cache(tmp_path)
+    weights.rename(tmp_path / "elsewhere")
+    weights.symlink_to(tmp_path / "elsewhere")
+    assert "leads outside" in refused(snapshot / "model.onnx").cause
+
+
+@pytest.mark.parametrize(
+    "target", ["../blobs/" + "2" * 64, "../secret.bin", "{tmp}/secret.bin", "/dev/zero", "../gone"]
+)
+def test_a_link_that_leaves_the_folder_is_refused(target: str, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (tmp_path / "blobs").mkdir()
+    path = models.save_external(models.mlp(), folder)
+    for place in (tmp_path / "secret.bin", tmp_path / "blobs" / ("2" * 64)):
+        place.write_bytes((folder / "model.onnx.data").read_bytes())
+    (folder / "model.onnx.data").unlink()
+    (folder / "model.onnx.data").symlink_to(target.format(tmp=tmp_path))
+    assert "leads outside" in refused(path).cause
+
+
+def test_a_linked_folder_that_leaves_the_models_folder_is_refused(tmp_path: Path) -> None:
+    folder, other = tmp_path / "model", tmp_path / "other"
+    folder.mkdir()
+    other.mkdir()
+    (other / "w.bin").write_bytes(bytes(4096))
+    (folder / "sub").symlink_to(other)
+    assert "leads outside" in refused(pointing_at(folder, location="sub/w.bin")).cause
+
+
+def test_a_link_inside_the_folder_and_a_folder_that_is_a_link_work(tmp_path: Path) -> None:
+    real = tmp_path / "real"
+    real.mkdir()
+    models.save_external(models.mlp(), real)
+    (real / "model.onnx.data").rename(real / "weights")
+    (real / "model.onnx.data").symlink_to("weights")
+    (tmp_path / "link").symlink_to(real)
+    assert graph.summary(graph.load(tmp_path / "link" / "model.onnx")).files[1].name == "model.onnx.data"
+
+
+def test_a_pipe_is_refused_instead_of_waited_for(tmp_path: Path) -> None:
+    path = pointing_at(tmp_path, location="pipe")
+    os.mkfifo(tmp_path / "pipe")
+    assert "not a regular file" in refused(path).cause
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(InputError, match="is not a file"):
+        graph.load(path)
 
 
 def test_the_working_folder_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,11 +1,13 @@
 """Inputs a user brings as .npz: everything that does not fit is said at once."""
 
+import os
+
 import numpy as np
 import pytest
 
 from modelwright.errors import InputError
 from modelwright.graph import ValueSpec
-from modelwright.sources import check_inputs, load_npz
+from modelwright.sources import check_inputs, load_npz, read_npz
 
 SIGNATURE = (
     ValueSpec("input_ids", "int64", ("batch", "sequence")),
@@ -71,3 +73,9 @@ def test_other_files_are_refused(tmp_path, content):
 def test_a_missing_file_is_said_so(tmp_path):
     with pytest.raises(InputError, match="does not exist"):
         load_npz(tmp_path / "none.npz", SIGNATURE)
+
+
+def test_a_pipe_is_refused_instead_of_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "x.npz")
+    with pytest.raises(InputError, match="is not a file"):
+        read_npz(tmp_path / "x.npz")

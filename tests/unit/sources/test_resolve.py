@@ -195,3 +195,80 @@ def test_nothing_heavy_is_imported_to_resolve_a_folder(tmp_path):
         [sys.executable, "-c", code, str(folder(tmp_path))], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json", "generation_config.json"])
+@pytest.mark.parametrize("target", ["../secret", "{tmp}/secret", "/dev/zero", "../blobs/" + "2" * 64])
+def test_a_link_that_leaves_the_model_folder_is_refused(tmp_path, name, target):
+    path = folder(tmp_path)
+    (tmp_path / "secret").write_text("{}")
+    (tmp_path / "blobs").mkdir()
+    (tmp_path / "blobs" / ("2" * 64)).write_text("{}")
+    (path / name).unlink(missing_ok=True)
+    (path / name).symlink_to(target.format(tmp=tmp_path))
+    with pytest.raises(InputError, match=f"{name} is refused") as error:
+        resolve_source(str(path))
+    assert "leads outside" in error.value.cause
+
+
+def test_a_configuration_elsewhere_is_refused(tmp_path):
+    path = folder(tmp_path)
+    (path / "config.json").rename(tmp_path / "config.json")
+    (path / "config.json").symlink_to("../config.json")
+    with pytest.raises(InputError, match=r"config\.json is refused"):
+        resolve_source(str(path))
+
+
+@pytest.mark.parametrize(
+    "shard", ["../w.safetensors", "{tmp}/w.safetensors", "sub/../../w.safetensors", "link/w", "\0"]
+)
+def test_shards_outside_the_model_folder_are_refused(tmp_path, shard):
+    path = folder(tmp_path, weights=None)
+    (tmp_path / "w.safetensors").write_bytes(b"weights")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "w").write_bytes(b"weights")
+    (path / "link").symlink_to(tmp_path / "other")
+    (path / "model.safetensors.index.json").write_text(
+        json.dumps({"weight_map": {"a": shard.format(tmp=tmp_path)}}, ensure_ascii=True)
+    )
+    with pytest.raises(InputError, match="is refused"):
+        resolve_source(str(path))
+
+
+@pytest.mark.parametrize("weight_map", [[], ["a"], {"a": 1}, {"a": ["b"]}, "a", 3])
+def test_an_index_that_names_no_files_is_said_so(tmp_path, weight_map):
+    path = folder(tmp_path, weights=None)
+    (path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weight_map}))
+    with pytest.raises(InputError):
+        resolve_source(str(path))
+
+
+def test_a_pipe_in_the_model_folder_is_refused_instead_of_waited_for(tmp_path):
+    path = folder(tmp_path)
+    os.mkfifo(path / "tokenizer.json")
+    with pytest.raises(InputError, match=r"tokenizer\.json is refused") as error:
+        resolve_source(str(path))
+    assert "not a regular file" in error.value.cause
+
+
+def test_a_model_folder_that_is_a_link_is_as_good_as_the_folder(tmp_path):
+    path = folder(tmp_path)
+    (tmp_path / "link").symlink_to(path)
+    assert resolve_source(str(tmp_path / "link")).identity() == resolve_source(str(path)).identity()
+
+
+def test_identity_covers_the_weights_that_the_configuration_names(tmp_path):
+    path = folder(tmp_path, {**BERT, "transformers_weights": "other.safetensors"})
+    with pytest.raises(InputError, match="holds no weights"):
+        resolve_source(str(path))
+    (path / "other.safetensors").write_bytes(b"weights")
+    before = resolve_source(str(path)).identity()
+    (path / "other.safetensors").write_bytes(b"other weights")
+    assert resolve_source(str(path)).identity() != before
+
+
+def test_an_adapter_is_refused_because_its_weights_are_elsewhere(tmp_path):
+    path = folder(tmp_path)
+    (path / "adapter_config.json").write_text('{"base_model_name_or_path": "../other"}')
+    with pytest.raises(InputError, match="is an adapter"):
+        resolve_source(str(path))
