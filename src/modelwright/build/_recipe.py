@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from modelwright._json import dumps, plain
+from modelwright._output import SEAL
 from modelwright.errors import InputError, did_you_mean
 from modelwright.stages.compile import CompileParams
 from modelwright.stages.export import ExportParams
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 Layer = dict[str, Any]
+_SEALED = "seal"
 _SECTIONS = ("export", "optimize", "quantize", "compile", "validation")
 
 
@@ -54,7 +57,7 @@ def read_layer(path: Path) -> Layer:
         ) from None
     if not isinstance(found, dict):
         raise InputError(f"{path.name} is not a recipe", cause="it holds no table", fix="see `wright config --help`")
-    return found
+    return {key: value for key, value in found.items() if key != _SEALED}
 
 
 def merged(base: Layer, over: Layer) -> Layer:
@@ -85,6 +88,13 @@ def toml_text(recipe: Recipe) -> str:
             lines += ["", f"[{key}]"]
             lines += [f"{name} = {_toml(value)}" for name, value in section.items() if value is not None]
     return "\n".join(lines) + "\n"
+
+
+def recipe_file(recipe: Recipe, suffix: str = ".toml") -> str:
+    """The recipe as a file for the user to keep and edit."""
+    if suffix == ".json":
+        return dumps({**plain(recipe), _SEALED: SEAL}) + "\n"
+    return f"{toml_text(recipe)}\n# {SEAL}\n"
 
 
 def _toml(value: Any) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from modelwright._lazy import lazy
+from modelwright._output import write_output
 from modelwright.cli._building import folder_options
 from modelwright.errors import UsageError
 
@@ -130,7 +131,7 @@ def _recipe(float_model: Path, quant_model: Path, repair: Repair, target: Target
 
 def _deliver(float_model: Path, recipe: Recipe, repair: Repair) -> Path | None:
     if repair.save_recipe is not None:
-        repair.save_recipe.write_text(building.toml_text(recipe), encoding="utf-8")
+        write_output(repair.save_recipe, building.recipe_file(recipe))
     if repair.output is None:
         return None
     with stores.Store() as store:

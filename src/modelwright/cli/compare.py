@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from modelwright._lazy import lazy
+from modelwright._output import check_output
 from modelwright.cli._exits import INTERRUPTED, NO
 from modelwright.cli._measuring import complain, input_options
 from modelwright.cli._options import Output, output_options
@@ -69,7 +70,7 @@ def command(
     Units of fresh sessions are measured in random order until every arm is decided or the budget is spent. Looking at
     the result while it grows costs nothing: all claims together are wrong with probability --alpha at most.
     """
-    measure.check_output(output)
+    check_output(output)
     asked = replace(options, inputs=inputs, seed=inputs.seed)
     try:
         with _Progress(out) as progress:

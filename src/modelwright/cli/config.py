@@ -9,9 +9,10 @@ import click
 
 from modelwright._json import dumps
 from modelwright._lazy import lazy
+from modelwright._output import check_output, write_output
 from modelwright.cli._building import buildable, only
 from modelwright.cli._options import Output, output_options, target_options
-from modelwright.errors import StoreError, UsageError
+from modelwright.errors import UsageError
 
 if TYPE_CHECKING:
     from modelwright import build as building
@@ -52,21 +53,11 @@ def command(
         raise UsageError(
             "no model was given", cause="a recipe is for one model", fix="wright config -m MODEL --target T"
         )
+    check_output(output)
     source = buildable(sources.resolve_source(model, task=task, random_weights=random_weights))
     recipe = building.resolve_recipe(source, only(wanted), building.Wishes(precision=precision))
     if output is not None:
-        _write(output, dumps(recipe) + "\n" if output.suffix == ".json" else building.toml_text(recipe))
+        write_output(output, building.recipe_file(recipe, output.suffix))
         out.note(f"wrote {output}")
     shown = building.toml_text(recipe) if output is None else ""
     out.answer("config", {"recipe": recipe}, lambda _, console: click.echo(shown, nl=False))
-
-
-def _write(path: Path, text: str) -> None:
-    unfinished = path.with_name(f".{path.name}.part")
-    try:
-        unfinished.write_text(text, encoding="utf-8")
-        unfinished.replace(path)
-    except OSError as error:
-        raise StoreError(
-            f"{path} cannot be written", cause=error.strerror or str(error), fix="choose another place"
-        ) from None

@@ -10,6 +10,7 @@ import click
 
 from modelwright._json import plain
 from modelwright._lazy import lazy
+from modelwright._output import check_output, write_output
 from modelwright.cli._building import only
 from modelwright.cli._fixing import Repair, Repaired, fix_options, run_fix
 from modelwright.cli._options import Output, output_options, target_options
@@ -57,6 +58,8 @@ def command(
     its node added. Weights are dequantized in float64. Without --quant: the same model on --target against the CPU.
     With --fix: half of the samples choose which nodes get more bits, the other half check; exit 1 when that fails.
     """
+    for written in (html, repair.save_recipe if repair is not None else None):
+        check_output(written)
     target = only(wanted)
     names = ("data", "seed", "scale", "memory_budget")
     options = quality.DebugOptions(
@@ -76,7 +79,7 @@ def command(
             asked = _fix_options(repair, said, target)
             fixed = run_fix((float_model, quant_model), repair, asked, target, tell)
     if html is not None:
-        html.write_text(page.debug_html(found), encoding="utf-8")
+        write_output(html, page.debug_html(found))
         out.note(f"wrote {html}")
     return _answer(found, fixed, fail_under_db, out)
 

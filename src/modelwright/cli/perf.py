@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from modelwright._lazy import lazy
+from modelwright._output import check_output, write_output
 from modelwright.cli._exits import INTERRUPTED
 from modelwright.cli._measuring import (
     Extras,
@@ -58,7 +59,7 @@ def command(
     latency. MODEL is an .onnx file, a build folder, or a Hugging Face model, which is built for the target first.
     """
     for written in (output, extras.trace_html, options.trace_chrome):
-        measure.check_output(written)
+        check_output(written)
     file = model_file(model, target, component, out)
     asked = replace(options, inputs=inputs)
     try:
@@ -73,7 +74,7 @@ def command(
     _finish(result, file, output, out)
     if result.op_trace is not None:
         if extras.trace_html is not None and result.op_trace.has_data:
-            extras.trace_html.write_text(pages.trace_html(result.op_trace), encoding="utf-8")
+            write_output(extras.trace_html, pages.trace_html(result.op_trace))
         if not result.op_trace.has_data:
             raise click.exceptions.Exit(4)
 

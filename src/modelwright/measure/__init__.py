@@ -37,7 +37,7 @@ from modelwright.measure._perf_types import (
     Throughput,
     Watch,
 )
-from modelwright.measure._save import check_output, save_result
+from modelwright.measure._save import save_result
 from modelwright.measure._sink import SampleSink, read_samples, recent_samples
 from modelwright.measure._stats import Latency, latency
 from modelwright.measure._subject import InputChoice, InputFact, Subject, find_model, make_subject
@@ -93,7 +93,6 @@ __all__ = [
     "UnitRecord",
     "Watch",
     "Window",
-    "check_output",
     "compare",
     "find_model",
     "latency",

@@ -7,12 +7,11 @@ partitions; this one has the model's names and one event per line.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from modelwright.errors import InputError
+from modelwright._output import SEAL, write_output
 from modelwright.measure._trace_spans import Layout, Row, Span
 from modelwright.measure._trace_types import Operator, OpTrace
 
@@ -21,20 +20,9 @@ _PROCESS, _RUNTIME_ROW, _PARTITION_ROW = 1, 1, 2
 
 def write_chrome(trace: OpTrace, layout: Layout, ids: Mapping[Row, str], path: Path) -> None:
     """All runs, warm-up included and marked. Written whole or not at all."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write("[\n")
-            file.write(",\n".join(json.dumps(event, allow_nan=False) for event in _events(trace, layout, ids)))
-            file.write("\n]\n")
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise InputError(
-            f"the Chrome trace cannot be written to {path}",
-            cause=error.strerror or str(error),
-            fix="choose a file in a folder that exists and can be written",
-        ) from error
+    events = (*_events(trace, layout, ids), _label("wright", 0, SEAL))
+    lines = ",\n".join(json.dumps(event, allow_nan=False) for event in events)
+    write_output(path, f"[\n{lines}\n]\n")
 
 
 def _events(trace: OpTrace, layout: Layout, ids: Mapping[Row, str]) -> Iterator[dict[str, Any]]:

@@ -8,6 +8,7 @@ from importlib import resources
 from typing import Any
 
 from modelwright._json import plain
+from modelwright._output import SEAL
 from modelwright.quality import Activation, DebugReport
 
 _TEMPLATE = "debug_page.html"
@@ -29,7 +30,7 @@ def debug_html(report: DebugReport) -> str:
     }
     for marker, text in parts.items():
         page = page.replace(marker, text)
-    return page
+    return f"{page}<!-- {SEAL} -->\n"
 
 
 def _facts(report: DebugReport) -> list[tuple[str, str]]:

@@ -9,6 +9,7 @@ from pathlib import PurePath
 from typing import Any
 
 from modelwright._json import plain
+from modelwright._output import SEAL
 from modelwright.measure import Operator, OpTrace, TraceStatus
 from modelwright.report.trace import DISTURBED, SIMULATED, operator_name, trace_facts, trace_notes
 
@@ -26,7 +27,7 @@ def trace_html(trace: OpTrace) -> str:
     }
     for marker, text in parts.items():
         page = page.replace(marker, text)
-    return page
+    return f"{page}<!-- {SEAL} -->\n"
 
 
 def _fact(label: str, text: str) -> str:

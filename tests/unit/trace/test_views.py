@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import rich.console
 
-from modelwright.errors import InputError
+from modelwright.errors import UsageError
 from modelwright.measure._trace_build import build, operator_ids
 from modelwright.measure._trace_chrome import write_chrome
 from modelwright.measure._trace_spans import lay_out
@@ -126,7 +126,7 @@ def test_the_chrome_trace_has_every_run_and_marks_the_warm_up(trace, found, tmp_
     assert min(event["ts"] for event in events if "ts" in event) == 0
 
 
-def test_a_chrome_trace_that_cannot_be_written_is_bad_input_and_leaves_nothing(trace, found, tmp_path):
-    with pytest.raises(InputError):
+def test_a_chrome_trace_that_cannot_be_written_is_a_usage_error_and_leaves_nothing(trace, found, tmp_path):
+    with pytest.raises(UsageError):
         chrome(trace, found, tmp_path / "no folder" / "chrome.json")
-    assert not list(tmp_path.glob(".*.tmp"))
+    assert not list(tmp_path.glob(".*"))
