@@ -14,4 +14,4 @@ SCHEMA_VERSION = 1
 def save_result(path: Path, command: str, result: object) -> None:
     """Write `result` as strict JSON; an earlier result there is replaced, no other file is."""
     head = {"schema_version": SCHEMA_VERSION, "command": command, "tool_version": __version__, "seal": SEAL}
-    write_output(path, canonical({**head, **plain(result)}).decode())
+    write_output(path, canonical({**head, **plain(result)}).decode() + "\n")
