@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,6 +27,13 @@ _SEALED = "seal"
 _SECTIONS = ("export", "optimize", "quantize", "compile", "validation")
 
 
+@dataclass(frozen=True)
+class Reasons:
+    """Why values are what they are, in words; null where there was nothing to decide."""
+
+    reduce_range: str | None = None
+
+
 class Recipe(BaseModel):
     """A section that is null is a stage that does not run."""
 
@@ -42,6 +50,7 @@ class Recipe(BaseModel):
     calibration_seed: int = 0
     compile: CompileParams | None
     validation: ValidateParams = ValidateParams()
+    reasons: Reasons = Field(Reasons(), description="Written by resolving, never read.")
 
 
 def read_layer(path: Path) -> Layer:

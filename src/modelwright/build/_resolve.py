@@ -1,4 +1,4 @@
-"""From a source, a target and what the user said to a resolved recipe. The host is never asked."""
+"""From a source, a target and what the user said to a resolved recipe. The host is asked only for `isa=host`."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from modelwright.build._recipe import Layer, Recipe, make_recipe, merged
+from modelwright.build._weights import settle_weights
 from modelwright.errors import UsageError
 from modelwright.graph import Graph, load, summary
 from modelwright.sources import HfSource, OnnxSource, calibration_source, samples, sizes_in, symbolic_sizes
 from modelwright.stages.optimize import PRESETS, resolve_passes
 from modelwright.stages.quantize import canonical, steps_of
-from modelwright.targets import Target, catalogue, parse_target
+from modelwright.targets import Target, catalogue, on_this_host, parse_target
 
 DEFAULT_PASSES = ("portable",)
 # Made-up inputs show that a graph was put together rightly, and no more of them would show more.
 MADE_UP_SAMPLES = 2
 _FIXED_SHAPE_DEVICES = ("npu",)
+_DECIDED = ("policy_version", "reasons")
 
 
 @dataclass(frozen=True)
@@ -36,8 +38,9 @@ def resolve_recipe(
     source: OnnxSource | HfSource, target: Target, wishes: Wishes | None = None, file: Layer | None = None
 ) -> Recipe:
     """Defaults of the policy, then the recipe file, then the command line; `auto` becomes a value."""
-    wishes, file = wishes or Wishes(), _tidy(file or {})
-    if "target" in file and parse_target(str(file["target"])) != target:
+    wishes, file, asked = wishes or Wishes(), _tidy(file or {}), target
+    target = on_this_host(asked)
+    if "target" in file and on_this_host(parse_target(str(file["target"]))) != target:
         raise UsageError(
             "the recipe is for another target",
             cause=f"it says {file['target']}, the command says {target}",
@@ -51,12 +54,12 @@ def resolve_recipe(
     if wishes.samples is not None and quantize:
         layer["quantize"]["samples"] = wishes.samples
     _spell_out(layer, source, target, wishes)
-    return make_recipe(layer, "the recipe")
+    return settle_weights(make_recipe(layer, "the recipe"), target, asked)
 
 
 def _tidy(file: Layer) -> Layer:
     """`stage = false` is TOML's way to say null; what resolving decides is not taken from the file."""
-    return {key: None if value is False else value for key, value in file.items() if key != "policy_version"}
+    return {key: None if value is False else value for key, value in file.items() if key not in _DECIDED}
 
 
 def _precision(source: OnnxSource | HfSource, target: Target, wishes: Wishes, file: Layer) -> tuple[str, bool]:
@@ -92,7 +95,7 @@ def _defaults(source: OnnxSource | HfSource, target: Target) -> Layer:
             "trust_remote_code": source.trust_remote_code,
         }
     # An EPContext is made for one chip; without a chip the target compiles when the model is loaded.
-    compiled = {"target": str(target)} if target.chip and target.provider.ep_context else None
+    compiled = {"target": str(target)} if target.names_chip and target.provider.ep_context else None
     return {
         "policy_version": catalogue().policy_version,
         "export": export,

@@ -31,15 +31,22 @@ else:
 )
 @click.option("--per-channel/--per-tensor", default=None, help="A scale per output channel of weights, or one for all.")
 @click.option("--symmetric", is_flag=True, default=None, help="Symmetric activations.")
-@click.option("--reduce-range", is_flag=True, default=None, help="7-bit weights, for x86 CPUs without VNNI.")
+@click.option(
+    "--target", default="cpu", show_default=True, help="What it will run on; cpu:isa=vnni keeps 8-bit weights."
+)
+@click.option(
+    "--reduce-range/--no-reduce-range",
+    default=None,
+    help="7-bit weights, or all 8 bits. Default: 7 where a CPU of the target may saturate.",
+)
 @click.option("--op-types", help="Operators to quantize, separated by commas; `all` for every one.")
 @click.option("--exclude", multiple=True, help="A node to leave alone, by name. Repeatable.")
 @click.option("--override", multiple=True, help="tensor=dtype, for example /conv1/out=uint16. Repeatable.")
 @folder_options
 @output_options
 def command(
-    model: Path, precision: str, calibration: str | None, samples: int | None, output: Path | None, overwrite: bool,
-    out: Output, **said: Any,
+    model: Path, precision: str, calibration: str | None, samples: int | None, target: str, output: Path | None,
+    overwrite: bool, out: Output, **said: Any,
 ) -> int:  # fmt: skip
     """Quantize MODEL (.onnx), measure the bits that came out, and compare it with the original.
 
@@ -48,7 +55,7 @@ def command(
     source = sources.OnnxSource(str(model.absolute()))
     wishes = building.Wishes(precision=precision, calibration=calibration, samples=samples)
     layer = {"optimize": False, "compile": False, "quantize": _section(said)}
-    recipe = building.resolve_recipe(source, targets.parse_target("cpu"), wishes, layer)
+    recipe = building.resolve_recipe(source, targets.parse_target(target), wishes, layer)
     return run_builds("quantize", [(source, recipe)], Delivery(output, overwrite), out)
 
 

@@ -51,6 +51,7 @@ def render_builds(
         for component in result.components:
             console.print(_stages(component, many=len(result.components) > 1))
             _gate(component, console)
+        _weights(result, console)
         made = sum(stage.produced for component in result.components for stage in component.stages)
         where = f" Written to {folder}." if folder else " In the store; give -o DIR for a folder."
         word = "[green]Built[/]" if result.passed else "[red]Failed its gate[/]"
@@ -132,6 +133,12 @@ def _compile(facts: dict[str, Any]) -> str:
     ran = "loaded and ran" if facts["ran"] else f"loaded; {facts['run_reason']}"
     pieces = "1 partition" if facts["partitions"] == 1 else f"{facts['partitions']} partitions"
     return f"{inside} in {pieces}; {ran}" + (" on the simulator" if facts["simulated"] else "")
+
+
+def _weights(result: BuildResult, console: rich.console.Console) -> None:
+    why, params = result.recipe.reasons.reduce_range, result.recipe.quantize
+    if why is not None and params is not None:
+        console.print(f"{7 if params.reduce_range else 8}-bit weights: {rich.markup.escape(why)}", soft_wrap=True)
 
 
 def _gate(component: Built, console: rich.console.Console) -> None:

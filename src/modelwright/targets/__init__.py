@@ -4,7 +4,8 @@ from modelwright.targets._asked import mapped_data
 from modelwright.targets._binding import Binding, GraphOptimization, SessionSpec, bind, session_options
 from modelwright.targets._catalogue import Catalogue, Device, ExecutionProvider, Soc, catalogue
 from modelwright.targets._eplog import Refusal
-from modelwright.targets._host import Accelerator, Cpu, Host, read_host, usable_cpus
+from modelwright.targets._host import Accelerator, Cpu, Host, read_cpu, read_host, usable_cpus
+from modelwright.targets._isa import on_this_host
 from modelwright.targets._placement import (
     BoundaryCopy,
     EpShare,
@@ -70,10 +71,12 @@ __all__ = [
     "known_targets",
     "make_target",
     "mapped_data",
+    "on_this_host",
     "open_as_written",
     "open_session",
     "parse_target",
     "placement",
+    "read_cpu",
     "read_host",
     "session_options",
     "survey",

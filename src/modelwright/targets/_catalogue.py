@@ -66,10 +66,14 @@ class ExecutionProvider:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """All EPs; `policy_version` changes whenever `auto` starts to mean something else."""
+    """All EPs; `policy_version` changes whenever `auto` starts to mean something else.
+
+    `isas`: instruction sets of CPUs, and whether their products of 8-bit numbers are added up without saturating.
+    """
 
     policy_version: int
     eps: tuple[ExecutionProvider, ...]
+    isas: Mapping[str, bool]
 
     def find(self, spelling: str) -> ExecutionProvider | None:
         wanted = spelling.strip().lower()
@@ -80,7 +84,7 @@ class Catalogue:
 def catalogue() -> Catalogue:
     text = resources.files("modelwright.targets").joinpath("eps.toml").read_text(encoding="utf-8")
     data = tomllib.loads(text)
-    return Catalogue(data["policy_version"], tuple(_provider(row) for row in data["ep"]))
+    return Catalogue(data["policy_version"], tuple(_provider(row) for row in data["ep"]), data["isa"])
 
 
 def _provider(row: dict[str, Any]) -> ExecutionProvider:

@@ -85,7 +85,7 @@ def read_host() -> Host:
         system=f"{platform.system()} {platform.release()}",
         machine=platform.machine(),
         python=platform.python_version(),
-        cpu=_cpu(),
+        cpu=read_cpu(),
         memory_bytes=memory.total,
         memory_available_bytes=memory.available,
         accelerators=accelerators,
@@ -123,7 +123,7 @@ def _cpu_max(file: Path) -> float | None:
     return None if quota == "max" else int(quota) / int(period)
 
 
-def _cpu() -> Cpu:
+def read_cpu() -> Cpu:
     text = _cpu_text()
     flags = set(re.findall(r"[a-z0-9_]+", text.lower())) if text else None
     return Cpu(

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from modelwright.errors import UsageError, did_you_mean
 from modelwright.targets._catalogue import Device, ExecutionProvider, catalogue
 
+ISA = "isa"
+THIS_HOST = "host"
+
 
 @dataclass(frozen=True, order=True)
 class Target:
@@ -44,6 +47,23 @@ class Target:
         return not self.provider.quantizes_itself
 
     @property
+    def isa(self) -> str | None:
+        """The instruction set a CPU build may rely on; None is any."""
+        return dict(self.chip).get(ISA)
+
+    @property
+    def exact_products(self) -> bool | None:
+        """Are 8-bit products added up exactly on every machine this target means? None where no CPU computes them."""
+        if self.device != "cpu" or ISA not in self.provider.chip_keys:
+            return None
+        return catalogue().isas.get(self.isa or "", False)
+
+    @property
+    def names_chip(self) -> bool:
+        """Is there a chip a compiler can be told? An instruction set is the quantizer's business."""
+        return any(key != ISA for key, _ in self.chip)
+
+    @property
     def provider_options(self) -> dict[str, str]:
         """Default EP options plus what the chip asks for. Library paths are the runtime's business."""
         return {**self.device_entry.options, **self._chip_options}
@@ -51,6 +71,7 @@ class Target:
     @property
     def _chip_options(self) -> dict[str, str]:
         options = dict(self.chip)
+        options.pop(ISA, None)
         soc = options.pop("soc", None)
         if soc is not None:
             known = self.provider.socs.get(soc)
@@ -100,6 +121,12 @@ def _checked(provider: ExecutionProvider, device: str | None, chip: dict[str, st
             cause=f"it drives {kinds}",
             fix=did_you_mean(f"{provider.key}-{kind}", names) or f"use --target {names[0]}",
         )
+    if ISA in chip and kind != "cpu":
+        raise UsageError(
+            f"{provider.key}-{kind} has no instruction set to choose",
+            cause="isa= is what the CPU of a CPU build can do",
+            fix=f"leave isa= out, or use {Target(provider.key, 'cpu')}:{ISA}={chip[ISA]}",
+        )
     return Target(provider.key, kind, tuple(sorted(_resolved_chip(provider, chip).items())))
 
 
@@ -135,7 +162,19 @@ def _resolved_chip(provider: ExecutionProvider, chip: dict[str, str]) -> dict[st
         chip["htp_arch"] = _known_arch(provider, chip["htp_arch"])
     if "soc" in chip:
         _apply_soc(provider, chip)
+    if ISA in chip:
+        _require_isa(chip[ISA])
     return chip
+
+
+def _require_isa(value: str) -> None:
+    known = [*catalogue().isas, THIS_HOST]
+    if value not in known:
+        raise UsageError(
+            f"unknown isa '{value}'",
+            cause=f"known instruction sets are {', '.join(known)}",
+            fix=did_you_mean(value, known) or "leave isa= out to build for any CPU",
+        )
 
 
 def _known_arch(provider: ExecutionProvider, value: str) -> str:

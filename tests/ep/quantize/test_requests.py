@@ -72,7 +72,7 @@ FIELDS = [
     {"per_channel": False},
     {"symmetric_activations": True},
     {"symmetric_weights": False, "per_channel": False},
-    {"reduce_range": True},
+    {"reduce_range": False},
     {"samples": 3},
     {"nodes_to_exclude": ("c1/Conv",)},
     {"op_types": ("Conv",)},
@@ -268,3 +268,18 @@ def test_a_result_too_large_for_protobuf_keeps_its_weights_beside_it(tmp_path, m
     assert sorted(item.name for item in (tmp_path / "split").iterdir()) == ["model.onnx", "model.onnx.data"]
     assert split.measured == whole.measured == "w8a8"
     assert stored(model) == stored(onnx.load(tmp_path / "whole" / "model.onnx"))
+
+
+@pytest.mark.parametrize(("make", "word"), [(conv_net, "w8a8"), (transformer, "w8a8"), (transformer, "dynamic")])
+def test_8_bit_weights_use_7_bits_unless_told_otherwise(tmp_path, make, word):
+    """The largest product of two neighbours must fit 16 bits, on whatever CPU the model ends up."""
+    for reduced, bits, most in ((None, 7, 64), (True, 7, 64), (False, 8, 127)):
+        outcome, model = made(tmp_path, make(), QuantizeParams(word, samples=2, reduce_range=reduced), f"{reduced}")
+        signed = [item for item in model.graph.initializer if item.data_type == onnx.TensorProto.INT8]
+        largest = max(int(np.abs(onnx.numpy_helper.to_array(item).astype(int)).max()) for item in signed)
+        assert (outcome.weight_range_bits, largest) == (bits, most)
+
+
+def test_16_bit_activations_leave_the_weights_all_8_bits(tmp_path):
+    outcome, _ = made(tmp_path, conv_net(), QuantizeParams("w8a16", samples=2))
+    assert outcome.weight_range_bits == 8

@@ -9,7 +9,7 @@ from onnx import TensorProto, helper
 from modelwright.build import Recipe, Wishes, make_recipe, read_layer, resolve_recipe, toml_text
 from modelwright.errors import InputError, UsageError
 from modelwright.sources import OnnxSource
-from modelwright.targets import parse_target
+from modelwright.targets import Cpu, _isa, parse_target
 from support.models import conv_net, qdq, save
 
 
@@ -62,8 +62,9 @@ def test_an_ep_that_quantizes_by_itself_is_never_handed_qdq(source):
         resolve_recipe(source, parse_target("vitisai-npu"), Wishes(precision="w8a8"))
 
 
-def test_a_written_recipe_reads_back_to_itself(source, tmp_path):
-    target = parse_target("qnn-npu:soc=x-elite")
+@pytest.mark.parametrize("name", ["qnn-npu:soc=x-elite", "cpu", "cpu:isa=vnni", "cpu:isa=host"])
+def test_a_written_recipe_reads_back_to_itself(source, tmp_path, name):
+    target = parse_target(name)
     recipe = resolve_recipe(source, target, Wishes(precision="w8a8"))
     path = tmp_path / "recipe.toml"
     path.write_text(toml_text(recipe), encoding="utf-8")
@@ -138,3 +139,37 @@ def test_the_schema_is_published_and_strict():
 def test_nothing_is_made_from_nonsense():
     with pytest.raises(InputError):
         make_recipe({"target": "cpu"}, "test")
+
+
+@pytest.mark.parametrize("word", ["w8a8", "dynamic", "w8a8+fp16"])
+def test_weights_leave_room_for_products_that_saturate_unless_the_target_says_they_do_not(source, word):
+    def resolved(target, file=None):
+        return resolve_recipe(source, parse_target(target), Wishes(precision=word), file)
+
+    for target in ("cpu", "cpu:isa=avx2", "cpu:isa=avx512", "openvino-cpu"):
+        assert resolved(target).quantize.reduce_range is True, target
+    for target in ("cpu:isa=vnni", "cpu:isa=dotprod", "qnn-npu", "openvino-npu"):
+        assert resolved(target).quantize.reduce_range is False, target
+    assert "cpu:isa=vnni keeps 8 bits" in resolved("cpu").reasons.reduce_range
+    assert "exactly" in resolved("cpu:isa=vnni").reasons.reduce_range
+    asked = resolved("cpu", {"quantize": {"reduce_range": False}})
+    assert (asked.quantize.reduce_range, asked.reasons.reduce_range) == (False, "it was asked for")
+    assert resolved("qnn-npu", {"quantize": {"reduce_range": True}}).quantize.reduce_range is True
+
+
+@pytest.mark.parametrize("word", ["w8a16", "w16a16", "fp16", "int4"])
+def test_weights_without_8_bit_products_keep_all_their_bits(source, word):
+    recipe = resolve_recipe(source, parse_target("cpu"), Wishes(precision=word))
+    assert (recipe.quantize.reduce_range, recipe.reasons.reduce_range) == (False, None)
+    if word == "w8a16":
+        eight = {"quantize": {"overrides": [{"tensor": "x", "dtype": "uint8"}]}}
+        assert resolve_recipe(source, parse_target("cpu"), Wishes(precision=word), eight).quantize.reduce_range is True
+
+
+def test_a_build_for_this_host_names_the_instruction_set_it_found(source, monkeypatch):
+    old, new = (Cpu("Old", 2, 2, 2.0, flags) for flags in (("avx2",), ("avx2", "avx512_vnni")))
+    for cpu, isa, reduced in ((old, "avx2", True), (new, "vnni", False)):
+        monkeypatch.setattr(_isa, "read_cpu", lambda cpu=cpu: cpu)
+        recipe = resolve_recipe(source, parse_target("cpu:isa=host"), Wishes(precision="w8a8"))
+        assert (recipe.target, recipe.quantize.reduce_range) == (f"cpu:isa={isa}", reduced)
+        assert recipe.reasons.reduce_range.startswith("this host")

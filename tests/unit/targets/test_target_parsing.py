@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modelwright.errors import UsageError
-from modelwright.targets import Target, catalogue, known_targets, make_target, parse_target
+from modelwright.targets import Cpu, Target, _isa, catalogue, known_targets, make_target, on_this_host, parse_target
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,8 @@ from modelwright.targets import Target, catalogue, known_targets, make_target, p
         ("qnn-npu:htp_arch=v73", Target("qnn", "npu", (("htp_arch", "73"),))),
         ("qnn-npu: soc=X-Elite", Target("qnn", "npu", (("htp_arch", "73"), ("soc", "x-elite")))),
         ("qnn-npu:soc=60", Target("qnn", "npu", (("htp_arch", "73"), ("soc", "x-elite")))),
+        ("cpu:isa=VNNI", Target("cpu", "cpu", (("isa", "vnni"),))),
+        ("openvino-cpu:isa=host", Target("openvino", "cpu", (("isa", "host"),))),
         ("qnn-npu:soc=999,htp_arch=81", Target("qnn", "npu", (("htp_arch", "81"), ("soc", "999")))),
     ],
 )
@@ -58,7 +60,11 @@ def test_printing_and_parsing_are_inverse_in_any_case(target, case, dash):
         ("", "known targets are"),
         ("qnn-tpu", "npu, gpu"),
         ("cpu-npu", "it drives cpu"),
-        ("cpu:htp_arch=73", "its chip settings are: none"),
+        ("dml-gpu:htp_arch=73", "its chip settings are: none"),
+        ("cpu:htp_arch=73", "its chip settings are: isa"),
+        ("cpu:isa=vnn", "did you mean vnni"),
+        ("cpu:isa=", "key=value"),
+        ("openvino-npu:isa=vnni", "use openvino-cpu:isa=vnni"),
         ("qnn-npu:htp_arc=73", "did you mean htp_arch"),
         ("qnn-npu:htp_arch", "key=value"),
         ("qnn-npu:htp_arch=12", "68, 69, 73"),
@@ -77,7 +83,7 @@ def test_a_target_that_cannot_be_meant_is_a_usage_error_with_a_next_step(text, w
 
 def test_auto_precision_follows_the_policy_table():
     """The meaning of `auto` is part of what users build on: a change here must bump policy_version."""
-    assert catalogue().policy_version == 1
+    assert catalogue().policy_version == 2
     assert {str(t): t.auto_precision for t in known_targets()} == {
         "cpu": "fp32",
         "qnn-npu": "w8a16",
@@ -107,6 +113,50 @@ def test_chip_settings_become_provider_options():
     assert options["soc_model"] == "60"
     assert options["htp_arch"] == "73"
     assert options["htp_performance_mode"] == "burst"
+
+
+def test_an_instruction_set_is_not_handed_to_the_ep():
+    assert parse_target("cpu:isa=vnni").provider_options == {}
+    assert parse_target("openvino-cpu:isa=vnni").provider_options == {"device_type": "CPU"}
+
+
+@pytest.mark.parametrize(
+    ("text", "exact"),
+    [
+        ("cpu", False),
+        ("cpu:isa=avx2", False),
+        ("cpu:isa=avx512", False),
+        ("cpu:isa=vnni", True),
+        ("cpu:isa=amx", True),
+        ("cpu:isa=dotprod", True),
+        ("openvino-cpu", False),
+        ("openvino-cpu:isa=vnni", True),
+        ("openvino-npu", None),
+        ("qnn-npu:soc=x-elite", None),
+        ("coreml-cpu", None),
+    ],
+)
+def test_only_a_named_instruction_set_promises_products_that_do_not_saturate(text, exact):
+    assert parse_target(text).exact_products is exact
+
+
+@pytest.mark.parametrize(
+    ("features", "isa"),
+    [
+        (("avx2",), "avx2"),
+        (("avx2", "avx512"), "avx512"),
+        (("avx2", "avx_vnni"), "vnni"),
+        (("avx2", "avx512", "avx512_vnni", "amx_int8"), "amx"),
+        (("neon", "dotprod"), "dotprod"),
+        (("neon",), None),
+        (None, None),
+    ],
+)
+def test_this_host_is_named_by_the_best_it_has(monkeypatch, features, isa):
+    monkeypatch.setattr(_isa, "read_cpu", lambda: Cpu("a CPU", 2, 2, 2.0, features))
+    chip = () if isa is None else (("isa", isa),)
+    assert on_this_host(parse_target("cpu:isa=host")) == Target("cpu", "cpu", chip)
+    assert on_this_host(parse_target("cpu")) == parse_target("cpu")
 
 
 def test_no_two_eps_share_a_spelling():

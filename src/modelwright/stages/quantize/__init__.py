@@ -9,7 +9,7 @@ from modelwright.stages.quantize._params import (
     QuantizeParams,
     TensorOverride,
 )
-from modelwright.stages.quantize._precision import ALIASES, REFUSED, STEPS, Step, canonical, steps_of
+from modelwright.stages.quantize._precision import ALIASES, REFUSED, STEPS, Step, canonical, integer_products, steps_of
 from modelwright.stages.quantize._run import LIBRARIES, STAGE, VERSION, run_quantize
 from modelwright.stages.quantize._scope import WORKERS, static_operators
 
@@ -29,6 +29,7 @@ __all__ = [
     "Step",
     "TensorOverride",
     "canonical",
+    "integer_products",
     "name_all",
     "run_quantize",
     "static_operators",

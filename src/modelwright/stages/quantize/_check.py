@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from modelwright._lazy import lazy
 from modelwright.errors import ExecutionError
 from modelwright.graph import Precision, Share
 from modelwright.stages.quantize._params import OpTally, QuantizeParams
@@ -13,7 +14,12 @@ from modelwright.stages.quantize._precision import STEPS, Step
 
 if TYPE_CHECKING:
     import onnx
+else:
+    onnx = lazy("onnx")
 
+REDUCED_BITS = 7
+# 255 · (64 + 64) still fits 16 bits with a sign, whichever two weights are neighbours.
+_REDUCED_MOST = 64
 _NEARLY_ALL = 0.9
 _LARGER_PART = 0.5
 _PAIRS = frozenset({"QuantizeLinear", "DequantizeLinear"})
@@ -54,6 +60,25 @@ def require_true_label(precision: Precision, steps: tuple[Step, ...], params: Qu
             "or name the operators in op_types to say that a part is enough.",
         )
     return (note,) if share < _NEARLY_ALL else ()
+
+
+def weight_range_bits(model: onnx.ModelProto) -> int | None:
+    """Bits that the stored signed 8-bit weights use, by their largest value; None when there are none."""
+    int8 = onnx.TensorProto.INT8
+    stored = (onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer if tensor.data_type == int8)
+    # Scalars are zero points.
+    largest = [max(-int(values.min()), int(values.max())) for values in stored if values.ndim and values.size]
+    return None if not largest else REDUCED_BITS if max(largest) <= _REDUCED_MOST else 8
+
+
+def require_reduced(found: int | None) -> None:
+    """7 bits are a promise about overflow: one weight beyond them breaks it."""
+    if found is not None and found > REDUCED_BITS:
+        raise ExecutionError(
+            f"the weights do not keep to {REDUCED_BITS} bits",
+            cause="the quantizer wrote a weight beyond the reduced range, and its products may saturate",
+            fix="Report this model; with reduce_range=false it is built for CPUs whose products do not saturate.",
+        )
 
 
 def tally(model: onnx.ModelProto) -> tuple[OpTally, ...]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from modelwright._lazy import lazy
 from modelwright.errors import InputError
 from modelwright.stages.quantize._params import ALL_OPERATORS, QuantizeParams
+from modelwright.stages.quantize._precision import reduces_range
 from modelwright.stages.quantize._quiet import quiet
 from modelwright.stages.quantize._tensor_types import mark_inferred, unmark_inferred
 
@@ -37,7 +38,7 @@ def quantize_dynamic(model: onnx.ModelProto, params: QuantizeParams) -> onnx.Mod
         quantizer = ortq.onnx_quantizer.ONNXQuantizer(
             model,
             params.per_channel,
-            params.reduce_range,
+            reduces_range(params),
             ortq.QuantizationMode.IntegerOps,
             False,
             weights,

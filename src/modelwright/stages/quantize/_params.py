@@ -31,7 +31,8 @@ class QuantizeParams:
       ruins transformers and many small models. With 16-bit activations it is every operator, which is what an
       NPU needs. `("all",)` asks for every operator.
     - `per_channel`: a scale per output channel for the weights of Conv, ConvTranspose, Gemm and MatMul.
-    - `reduce_range`: 7-bit weights; for x86 CPUs without VNNI, where 8-bit products saturate.
+    - `reduce_range`: 7-bit weights, because two products of 8 bits do not fit the 16 in which x86 CPUs without VNNI
+      add them. Unset is 7 bits wherever such products are made, so that the result is right on any CPU.
     - `symmetric_weights` is ignored where a scale per channel or int4 blocks need symmetry anyway.
     - `keep_io_types` and `op_types_float`: inputs and outputs, and operators, that fp16 leaves alone.
     """
@@ -45,7 +46,7 @@ class QuantizeParams:
     per_channel: bool = True
     symmetric_activations: bool = False
     symmetric_weights: bool = True
-    reduce_range: bool = False
+    reduce_range: bool | None = None
     op_types: tuple[str, ...] = ()
     nodes_to_exclude: tuple[str, ...] = ()
     overrides: tuple[TensorOverride, ...] = ()
@@ -85,13 +86,17 @@ class Clipped:
 
 @dataclass(frozen=True)
 class QuantizeOutcome:
-    """Facts about the produced file. `measured` and the bits were read from it, not from the request."""
+    """Facts about the produced file. `measured` and the bits were read from it, not from the request.
+
+    `weight_range_bits`: what the 8-bit weights really use, 7 where the range was reduced; null without such weights.
+    """
 
     precision: str
     steps: tuple[str, ...]
     measured: str | None
     measured_reason: str | None
     weight_bits: int | None
+    weight_range_bits: int | None
     activation_bits: int | None
     quantized_share: float | None
     granularity: tuple[str, ...]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from modelwright.errors import InputError, did_you_mean
+from modelwright.stages.quantize._params import QuantizeParams
 
 StepKind = Literal["none", "fp16", "dynamic", "static", "int4"]
 
@@ -68,6 +69,19 @@ def canonical(precision: str) -> str:
     """The one spelling of a precision: `int8` is `w8a8`, `int4+fp16` is `w4a16`."""
     joined = "+".join(step.label for step in steps_of(precision))
     return "w4a16" if joined == ALIASES["w4a16"] else joined
+
+
+def integer_products(params: QuantizeParams) -> bool:
+    """Will CPU kernels multiply 8-bit weights with 8-bit activations? Wider ones are computed in float."""
+    step = steps_of(params.precision)[0]
+    own = {item.dtype for item in params.overrides}
+    weights, activations = step.weights == "int8", step.activations == "uint8"
+    return (weights and (activations or bool(own & {"int8", "uint8"}))) or (activations and "int8" in own)
+
+
+def reduces_range(params: QuantizeParams) -> bool:
+    """Do the weights keep to 7 bits?"""
+    return integer_products(params) if params.reduce_range is None else params.reduce_range
 
 
 def _step(word: str) -> Step:

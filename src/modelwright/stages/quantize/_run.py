@@ -12,13 +12,13 @@ from modelwright._lazy import lazy
 from modelwright.errors import InputError
 from modelwright.graph import Graph, load, summary
 from modelwright.sources import CalibrationSource, RandomCalibration, samples
-from modelwright.stages.quantize._check import require_true_label, tally
+from modelwright.stages.quantize._check import require_reduced, require_true_label, tally, weight_range_bits
 from modelwright.stages.quantize._dynamic import quantize_dynamic
 from modelwright.stages.quantize._half import convert_to_half
 from modelwright.stages.quantize._int4 import quantize_int4
 from modelwright.stages.quantize._model import open_model, opset_of, prepare
 from modelwright.stages.quantize._params import Calibration, Clipped, QuantizeOutcome, QuantizeParams
-from modelwright.stages.quantize._precision import Step, canonical, steps_of
+from modelwright.stages.quantize._precision import Step, canonical, reduces_range, steps_of
 from modelwright.stages.quantize._save import save
 from modelwright.stages.quantize._scope import check_scope
 from modelwright.stages.quantize._session import open_session
@@ -33,7 +33,7 @@ else:
     onnx = lazy("onnx")
 
 STAGE = "quantize"
-VERSION = 2
+VERSION = 3
 LIBRARIES = ("onnx", "onnxruntime", "numpy")
 RANDOM_WARNING = (
     "the ranges come from made-up samples: accuracy on real data is unknown until it is measured; "
@@ -46,6 +46,7 @@ class _Facts:
     """What the steps found out, gathered for the outcome."""
 
     input_bytes: int
+    weight_range_bits: int | None = None
     calibration: Calibration | None = None
     clipped: Clipped = field(default_factory=Clipped)
     warnings: list[str] = field(default_factory=list)
@@ -66,6 +67,9 @@ def run_quantize(
     finally:
         for scratch in folder.glob("*.scratch*"):
             scratch.unlink()
+    facts.weight_range_bits = weight_range_bits(result)
+    if reduces_range(params):
+        require_reduced(facts.weight_range_bits)
     progress("writing", 0.9)
     written = save(result, folder)
     return _outcome(written, steps, params, facts, time.perf_counter() - began)
@@ -160,6 +164,7 @@ def _outcome(
         measured=precision.label,
         measured_reason=precision.reason,
         weight_bits=precision.weight_bits,
+        weight_range_bits=facts.weight_range_bits,
         activation_bits=precision.activation_bits,
         quantized_share=precision.quantized_share,
         granularity=precision.granularity,

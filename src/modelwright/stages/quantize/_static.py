@@ -13,7 +13,7 @@ from modelwright.sources import Samples
 from modelwright.stages.quantize._histogram import entropy_range, histograms, percentile_range
 from modelwright.stages.quantize._model import Prepared, opset_of
 from modelwright.stages.quantize._params import Calibration, QuantizeParams
-from modelwright.stages.quantize._precision import Step
+from modelwright.stages.quantize._precision import Step, reduces_range
 from modelwright.stages.quantize._quiet import quiet
 from modelwright.stages.quantize._ranges import Observed, Range, observe
 from modelwright.stages.quantize._scope import WIDE, excluded_without_name, static_operators
@@ -148,7 +148,7 @@ def _insert_pairs(
         quantizer = ortq.qdq_quantizer.QDQQuantizer(
             model,
             params.per_channel,
-            params.reduce_range,
+            reduces_range(params),
             _quant_type(step.weights),
             _quant_type(step.activations),
             _tensors_data(ranges),
