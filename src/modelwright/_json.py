@@ -31,9 +31,9 @@ def plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-def dumps(value: Any) -> str:
+def dumps(value: Any, *, ascii_only: bool = False) -> str:
     """Readable JSON; NaN and Infinity are errors, because unknown is null."""
-    return json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False)
+    return json.dumps(plain(value), indent=2, ensure_ascii=ascii_only, allow_nan=False)
 
 
 def canonical(value: Any) -> bytes:

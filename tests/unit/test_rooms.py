@@ -7,7 +7,7 @@ import modelwright
 
 ROOT = Path(modelwright.__file__).parent
 # Not rooms: single modules that every room may use.
-COMMON = {"_json", "_lazy"}
+COMMON = {path.stem for path in ROOT.glob("_*.py")}
 
 
 def room_of(parts: tuple[str, ...]) -> tuple[str, ...]:

@@ -3,19 +3,28 @@
 import os
 import sys
 
+from modelwright.cli import _streams
 from modelwright.cli._commands import HELP_FLAGS, root_help
 
 
 def main() -> None:
     """Entry point of the `wright` command."""
+    _streams.prepare()
     words = sys.argv[1:]
     completing = "_WRIGHT_COMPLETE" in os.environ
     if not completing and (not words or (len(words) == 1 and words[0] in HELP_FLAGS)):
-        sys.stdout.write(root_help())
-        return
+        sys.exit(_streams.finish(_help()))
     from modelwright.cli._app import run  # noqa: PLC0415 - click costs three interpreter starts
 
-    sys.exit(run(words))
+    sys.exit(_streams.finish(run(words)))
+
+
+def _help() -> int:
+    try:
+        sys.stdout.write(root_help())
+    except _streams.AnswerLostError as lost:
+        return _streams.report_lost(lost)
+    return 0
 
 
 __all__ = ["main"]

@@ -5,19 +5,29 @@ from __future__ import annotations
 import importlib
 import logging
 import os
+import re
 import sys
 import traceback
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from modelwright import __version__
-from modelwright._json import dumps
+from modelwright._disk import DENIED, disk_error, lacks_room
+from modelwright._lazy import lazy
+from modelwright._text import visible, visible_lines
 from modelwright.cli._commands import COMMANDS, find, root_help
-from modelwright.cli._exits import INTERRUPTED
+from modelwright.cli._options import SCHEMA_VERSION, write_document
+from modelwright.cli._signals import Ending
+from modelwright.cli._streams import AnswerLostError, complain, report_lost
 from modelwright.errors import ExecutionError, UsageError, WrightError, did_you_mean
+from modelwright.home import home
 
-SCHEMA_VERSION = 1
+if TYPE_CHECKING:
+    from modelwright.cli import _internal
+else:
+    _internal = lazy("modelwright.cli._internal")
 
 
 class LazyGroup(click.Group):
@@ -70,22 +80,76 @@ def wright() -> None:
 
 def run(words: list[str]) -> int:
     """Run one command line and return its exit code."""
-    logging.basicConfig(stream=sys.stderr, format="%(levelname)s: %(message)s", level=logging.WARNING)
+    _log_to_stderr()
+    if "_WRIGHT_COMPLETE" in os.environ:
+        wright.main(args=words, prog_name="wright")
+    with Ending() as ending:
+        try:
+            return _run(words, ending)
+        except AnswerLostError as lost:
+            return report_lost(lost)
+        except KeyboardInterrupt:
+            # Another signal while the first was being answered.
+            return ending.exit_code
+
+
+def _run(words: list[str], ending: Ending) -> int:
     try:
-        return int(wright.main(args=words, prog_name="wright", standalone_mode=False) or 0)
-    except WrightError as error:
-        return _report(error, words)
-    except click.UsageError as error:
-        return _report(_from_click(error), words)
+        _require_folder()
+        with wright.make_context("wright", list(words)) as context:
+            return int(wright.invoke(context) or 0)
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except (KeyboardInterrupt, click.Abort):
-        sys.stderr.write("interrupted\n")
-        return INTERRUPTED
-    except BrokenPipeError:
-        # The reader (`| head`) went away; point stdout elsewhere so the interpreter's final flush is quiet.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return _interrupted(ending)
+    except AnswerLostError:
+        raise
+    # The one place where everything ends; a library that calls sys.exit has failed too.
+    except (Exception, SystemExit) as error:  # noqa: BLE001
+        # A child that got the same signal may have died of it first.
+        return _interrupted(ending) if ending.number is not None else _report(error, words)
+
+
+def _require_folder() -> None:
+    try:
+        os.getcwd()  # noqa: PTH109 - Path.cwd() is the same call and a longer traceback
+    except OSError as error:
+        raise UsageError(
+            "the current folder is gone", cause=error.strerror or str(error), fix="change to one that exists"
+        ) from None
+
+
+def _interrupted(ending: Ending) -> int:
+    sys.stderr.write("interrupted\n")
+    return ending.exit_code
+
+
+def _log_to_stderr() -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_OneLine("%(levelname)s: %(message)s"))
+    logging.basicConfig(handlers=[handler], level=logging.WARNING)
+
+
+class _OneLine(logging.Formatter):
+    """What a library or a child wants to say cannot move the cursor."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        record.message = visible(record.message)
+        return super().formatMessage(record)
+
+    def formatException(self, ei: Any) -> str:
+        return visible_lines(super().formatException(ei))
+
+
+def _as_wright(error: BaseException, words: list[str]) -> WrightError:
+    if isinstance(error, WrightError):
+        return error
+    if isinstance(error, click.UsageError):
+        return _from_click(error)
+    if isinstance(error, OSError) and (lacks_room(error) or error.errno in DENIED):
+        where = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else home()
+        return disk_error(error, where, f"use {where}")
+    return _internal.internal(error, words)
 
 
 def _from_click(error: click.UsageError) -> UsageError:
@@ -98,12 +162,12 @@ def _from_click(error: click.UsageError) -> UsageError:
     )
 
 
-def _report(error: WrightError, words: list[str]) -> int:
-    sys.stderr.write(f"error: {error.problem}\n  why: {error.cause}\n  next: {error.fix}\n")
-    if "-vv" in words:
-        traceback.print_exception(error, file=sys.stderr)
+def _report(error: BaseException, words: list[str]) -> int:
+    told = _as_wright(error, words)
+    complain(told)
+    if any(re.fullmatch("-vv+", word) for word in words) or words.count("-v") > 1:
+        sys.stderr.write(visible_lines("".join(traceback.format_exception(error))))
     if "--json" in words:
-        detail = {"problem": error.problem, "cause": error.cause, "fix": error.fix}
-        document = {"schema_version": SCHEMA_VERSION, "exit_code": error.exit_code, "error": detail}
-        sys.stdout.write(dumps(document) + "\n")
-    return error.exit_code
+        detail = {"problem": told.problem, "cause": told.cause, "fix": told.fix}
+        write_document({"schema_version": SCHEMA_VERSION, "exit_code": told.exit_code, "error": detail})
+    return told.exit_code

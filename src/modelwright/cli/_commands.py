@@ -85,7 +85,8 @@ def root_help(*, with_missing: bool = True) -> str:
     lines += [
         "",
         "Exit codes: 0 good, 1 the answer is no, 2 usage, 3 bad input, 4 runtime failure,",
-        "            5 store or feed unavailable, 130 interrupted. `--json` on every command.",
+        "            5 store or feed unavailable, 6 cannot tell, 70 internal error, 128+n ended by",
+        "            signal n. `--json` on every command.",
         "",
     ]
     return "\n".join(lines)

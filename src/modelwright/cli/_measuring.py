@@ -14,6 +14,7 @@ import click
 
 from modelwright._lazy import lazy
 from modelwright.cli._options import Output
+from modelwright.cli._streams import complain
 from modelwright.errors import UsageError, WrightError
 
 if TYPE_CHECKING:
@@ -113,9 +114,9 @@ def look_options(function: F) -> F:
     return wrapper  # type: ignore[return-value]
 
 
-def complain(error: WrightError) -> click.exceptions.Exit:
-    """The three lines of an error whose answer is already on stdout."""
-    sys.stderr.write(f"error: {error.problem}\n  why: {error.cause}\n  next: {error.fix}\n")
+def told(error: WrightError) -> click.exceptions.Exit:
+    """The end of a command that failed after its partial answer was printed."""
+    complain(error)
     return click.exceptions.Exit(error.exit_code)
 
 

@@ -14,14 +14,17 @@ import click
 from modelwright import __version__
 from modelwright._json import dumps, plain
 from modelwright._lazy import lazy
+from modelwright._text import visible_json
+from modelwright.cli._streams import is_unicode, say
 from modelwright.errors import UsageError
 
 if TYPE_CHECKING:
     import rich.console
 
     from modelwright import sources, targets
+    from modelwright.report import screen as screens
 else:
-    rich = lazy("rich")
+    screens = lazy("modelwright.report.screen")
     sources = lazy("modelwright.sources")
     targets = lazy("modelwright.targets")
 
@@ -41,19 +44,23 @@ class Output:
         """Print the result of `command`."""
         if self.json:
             document = {"schema_version": SCHEMA_VERSION, "command": command, "tool_version": __version__}
-            sys.stdout.write(dumps({**document, **plain(result)}) + "\n")
+            write_document({**document, **plain(result)})
         else:
             render(result, self.console(sys.stdout))
 
     def note(self, text: str) -> None:
         """Something worth knowing that is not the answer."""
         if not self.quiet:
-            sys.stderr.write(text + "\n")
+            say(text)
 
     def console(self, stream: Any) -> rich.console.Console:
-        return rich.console.Console(
-            file=stream, no_color=None if self.color else True, highlight=False, soft_wrap=False
-        )
+        return screens.Screen(stream, color=self.color)
+
+
+def write_document(document: object) -> None:
+    """One JSON document on stdout, in ASCII where the stream cannot take all of Unicode."""
+    text = visible_json(dumps(document, ascii_only=not is_unicode(sys.stdout)))
+    sys.stdout.write(text + "\n")
 
 
 def output_options(function: F) -> F:
@@ -91,7 +98,7 @@ def source_options(function: F) -> F:
         **kwargs: Any,
     ) -> Any:
         if trust_remote_code:
-            sys.stderr.write("warning: Python code that comes with the model will run on this machine\n")
+            say("warning: Python code that comes with the model will run on this machine")
         source = sources.resolve_source(
             model,
             task=task,

@@ -7,22 +7,26 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from modelwright._lazy import lazy
 from modelwright._output import check_output
-from modelwright.cli._exits import INTERRUPTED, NO
-from modelwright.cli._measuring import complain, input_options
+from modelwright.cli._exits import NO
+from modelwright.cli._measuring import input_options, told
 from modelwright.cli._options import Output, output_options
+from modelwright.cli._streams import say
 
 if TYPE_CHECKING:
     from modelwright import measure
     from modelwright.report import compare as report
+    from modelwright.report import status
 else:
     measure = lazy("modelwright.measure")
     report = lazy("modelwright.report.compare")
+    status = lazy("modelwright.report.status")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -77,13 +81,13 @@ def command(
             result = measure.compare(arms, asked, note=progress.note)
     except measure.ComparisonInterrupted as stop:
         _finish(stop.partial, output, out)
-        raise click.exceptions.Exit(INTERRUPTED) from None
+        raise
     except measure.ComparisonFailed as error:
         _finish(error.partial, output, out)
-        raise complain(error) from None
+        raise told(error) from None
     _finish(result, output, out)
     if result.broken:
-        sys.stderr.write(f"error: {result.broken[0].name} could not be measured: {result.broken[0].failure}\n")
+        say(f"error: {result.broken[0].name} could not be measured: {result.broken[0].failure}")
         raise click.exceptions.Exit(4)
     if fail_if_slower and result.regressed:
         raise click.exceptions.Exit(NO)
@@ -100,21 +104,19 @@ class _Progress:
 
     def __init__(self, out: Output) -> None:
         self._out = out
-        live = sys.stderr.isatty() and not out.quiet
-        self._status = out.console(sys.stderr).status("") if live else None
+        self._line = status.StatusLine(out.console(sys.stderr), quiet=out.quiet or not sys.stderr.isatty())
 
     def __enter__(self) -> _Progress:
-        if self._status is not None:
-            self._status.start()
+        self._line.__enter__()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        if self._status is not None:
-            self._status.stop()
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._line.__exit__(kind, error, trace)
 
     def note(self, text: str) -> None:
         if text.startswith("unit "):
-            if self._status is not None:
-                self._status.update(text)
+            self._line.show(text)
         else:
             self._out.note(text)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from modelwright._json import dumps
 from modelwright._lazy import lazy
 from modelwright._output import check_output, write_output
 from modelwright.cli._building import buildable, only
-from modelwright.cli._options import Output, output_options, target_options
+from modelwright.cli._options import Output, output_options, target_options, write_document
+from modelwright.cli._streams import write_utf8
 from modelwright.errors import UsageError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def command(
     Use it with `wright build -r FILE`. A recipe may be partial: what it does not say is resolved again.
     """
     if schema:
-        click.echo(dumps(building.Recipe.model_json_schema()))
+        write_document(building.Recipe.model_json_schema())
         return
     if model is None:
         raise UsageError(
@@ -60,4 +60,4 @@ def command(
         write_output(output, building.recipe_file(recipe, output.suffix))
         out.note(f"wrote {output}")
     shown = building.toml_text(recipe) if output is None else ""
-    out.answer("config", {"recipe": recipe}, lambda _, console: click.echo(shown, nl=False))
+    out.answer("config", {"recipe": recipe}, lambda _, console: write_utf8(shown))

@@ -23,12 +23,14 @@ if TYPE_CHECKING:
     from modelwright.report import debug as report
     from modelwright.report import debug_html as page
     from modelwright.report import fix as fix_report
+    from modelwright.report import status
     from modelwright.targets import Target
 else:
     quality = lazy("modelwright.quality")
     report = lazy("modelwright.report.debug")
     page = lazy("modelwright.report.debug_html")
     fix_report = lazy("modelwright.report.fix")
+    status = lazy("modelwright.report.status")
 
 _SAMPLES, _FIX_SAMPLES = 8, 64
 
@@ -68,10 +70,10 @@ def command(
         samples=said["samples"] if said["samples"] is not None and repair is None else _SAMPLES,
         **{name: said[name] for name in names},
     )
-    with out.console(sys.stderr).status("starting") as status:
+    with status.StatusLine(out.console(sys.stderr), quiet=out.quiet or out.json) as line:
 
         def tell(text: str, _: float | None) -> None:
-            status.update(text)
+            line.show(text)
 
         found = quality.debug(float_model, quant_model, options, on_progress=tell)
         fixed = None

@@ -11,14 +11,13 @@ import click
 
 from modelwright._lazy import lazy
 from modelwright._output import check_output, write_output
-from modelwright.cli._exits import INTERRUPTED
 from modelwright.cli._measuring import (
     Extras,
     LiveMonitor,
-    complain,
     input_options,
     look_options,
     loop_options,
+    told,
 )
 from modelwright.cli._options import Output, output_options
 from modelwright.cli._subject import ModelFile, model_file
@@ -67,10 +66,10 @@ def command(
             result = measure.perf(file.path, target, asked, note=watch.note if watch else out.note, watch=watch)
     except measure.MeasurementInterrupted as stop:
         _finish(stop.partial, file, output, out)
-        raise click.exceptions.Exit(INTERRUPTED) from None
+        raise
     except measure.MeasurementFailed as error:
         _finish(error.partial, file, output, out)
-        raise complain(error) from None
+        raise told(error) from None
     _finish(result, file, output, out)
     if result.op_trace is not None:
         if extras.trace_html is not None and result.op_trace.has_data:

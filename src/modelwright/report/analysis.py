@@ -13,8 +13,8 @@ from modelwright.targets import LeftNode, Placement
 
 if TYPE_CHECKING:
     import rich.console
-    import rich.markup
     import rich.table
+    import rich.text
 else:
     rich = lazy("rich")
 
@@ -36,7 +36,7 @@ def documents(found: Sequence[Analysis]) -> list[dict[str, Any]]:
 def render_analyses(found: Sequence[Analysis], console: rich.console.Console) -> None:
     for analysis in found:
         placed = analysis.placement
-        console.print(f"[bold]{analysis.target}[/]: {_headline(analysis)}", soft_wrap=True)
+        console.print(rich.text.Text.assemble((analysis.target, "bold"), ": ", *_headline(analysis)), soft_wrap=True)
         if placed.status == "placed":
             _render_placed(placed, console)
         for suggestion in analysis.suggestions:
@@ -46,18 +46,19 @@ def render_analyses(found: Sequence[Analysis], console: rich.console.Console) ->
         console.print()
 
 
-def _headline(analysis: Analysis) -> str:
+def _headline(analysis: Analysis) -> list[str | tuple[str, str]]:
     placed = analysis.placement
     if placed.status == "unknown":
-        return f"[yellow]unknown[/]: {placed.reason}; {placed.fix}"
+        return [("unknown", "yellow"), f": {placed.reason}; {placed.fix}"]
     if placed.status == "failed":
-        return f"[red]the EP failed on this model[/]: {rich.markup.escape(placed.reason or '')}; {placed.fix}"
+        return [("the EP failed on this model", "red"), f": {placed.reason or ''}; {placed.fix}"]
     simulated = " (asked on the simulator)" if placed.facts and placed.facts.simulated else ""
     if analysis.supported:
         border = len(placed.left)
         rest = f", {border} at the border stay on the CPU by its design" if border else ""
-        return f"[green]takes every node it should[/]: {placed.nodes - border} of {placed.nodes}{rest}{simulated}"
-    return f"[red]leaves {len(placed.unsupported)} of {placed.nodes} nodes to another EP[/]{simulated}"
+        count = f": {placed.nodes - border} of {placed.nodes}{rest}{simulated}"
+        return [("takes every node it should", "green"), count]
+    return [(f"leaves {len(placed.unsupported)} of {placed.nodes} nodes to another EP", "red"), simulated]
 
 
 def _render_placed(placed: Placement, console: rich.console.Console) -> None:
@@ -79,11 +80,12 @@ def _left(op_type: str, nodes: Sequence[LeftNode]) -> str:
     names = ", ".join(node.name or "(unnamed)" for node in nodes[:_NAMES_SHOWN])
     more = f" and {len(nodes) - _NAMES_SHOWN} more" if len(nodes) > _NAMES_SHOWN else ""
     why = next((node.why.reason for node in nodes if node.why is not None), None) or "the EP does not say why"
-    return rich.markup.escape(f"{len(nodes)} × {op_type} ({names}{more}): {why}")
+    return f"{len(nodes)} × {op_type} ({names}{more}): {why}"
 
 
-def _offer(suggestion: Suggestion) -> str:
-    return (
-        f"  [cyan]try[/] {suggestion.title} ({suggestion.how}): nodes left {suggestion.left_before} → "
-        f"{suggestion.left_after}, partitions {suggestion.partitions_before} → {suggestion.partitions_after}"
+def _offer(suggestion: Suggestion) -> rich.text.Text:
+    return rich.text.Text.assemble(
+        ("  try", "cyan"),
+        f" {suggestion.title} ({suggestion.how}): nodes left {suggestion.left_before} → "
+        f"{suggestion.left_after}, partitions {suggestion.partitions_before} → {suggestion.partitions_after}",
     )

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
 from modelwright.build import BuildResult, Built, PlannedStage, StageEvent, StageResult, manifest
-from modelwright.report._status import StatusLine
 from modelwright.report._units import human_bytes
+from modelwright.report.status import StatusLine
 
 if TYPE_CHECKING:
     import rich.console
@@ -32,7 +32,7 @@ class Watch(StatusLine):
             self._stage, self._since = stage, time.monotonic()
         share = f" {event.fraction:.0%}" if event.fraction else ""
         seconds = time.monotonic() - self._since
-        self.show(f"{stage}: {event.message}{share} [dim]({seconds:.0f} s)[/]")
+        self.show(f"{stage}: {event.message}{share} ({seconds:.0f} s)")
 
 
 def documents(results: Sequence[BuildResult], folders: Sequence[Path | None]) -> list[dict[str, Any]]:
@@ -47,16 +47,19 @@ def render_builds(
     results: Sequence[BuildResult], folders: Sequence[Path | None], console: rich.console.Console
 ) -> None:
     for result, folder in zip(results, folders, strict=True):
-        console.print(f"[bold]{result.source}[/] for [bold]{result.target}[/], {result.recipe.precision}")
+        names = (result.source, "bold"), " for ", (result.target, "bold"), f", {result.recipe.precision}"
+        console.print(rich.text.Text.assemble(*names))
         for component in result.components:
             console.print(_stages(component, many=len(result.components) > 1))
             _gate(component, console)
         _weights(result, console)
         made = sum(stage.produced for component in result.components for stage in component.stages)
         where = f" Written to {folder}." if folder else " In the store; give -o DIR for a folder."
-        word = "[green]Built[/]" if result.passed else "[red]Failed its gate[/]"
+        word = ("Built", "green") if result.passed else ("Failed its gate", "red")
         fresh = f"{made} stages run" if made else "everything was in the store"
-        console.print(f"{word} in {result.seconds:.1f} s, {fresh}.{where}\n", soft_wrap=True)
+        tail = f" in {result.seconds:.1f} s, {fresh}.{where}"
+        console.print(rich.text.Text.assemble(word, tail), soft_wrap=True)
+        console.print()
 
 
 def render_plans(plans: Sequence[tuple[str, Sequence[PlannedStage]]], console: rich.console.Console) -> None:
@@ -65,7 +68,7 @@ def render_plans(plans: Sequence[tuple[str, Sequence[PlannedStage]]], console: r
         table = rich.table.Table("component", "stage", "state", "key", box=rich.box.SIMPLE_HEAD, pad_edge=False)
         for step in steps:
             table.add_row(step.component, step.stage, words[step.state], (step.key or "")[:12])
-        console.print(f"[bold]{target}[/]")
+        console.print(rich.text.Text(target, style="bold"))
         console.print(table)
 
 
@@ -144,4 +147,5 @@ def _weights(result: BuildResult, console: rich.console.Console) -> None:
 def _gate(component: Built, console: rich.console.Console) -> None:
     for check in component.validation.checks:
         if not check.passed:
-            console.print(f"[red]gate: {check.name}[/]: {rich.markup.escape(check.detail)}", soft_wrap=True)
+            words = (f"gate: {check.name}", "red"), f": {check.detail}"
+            console.print(rich.text.Text.assemble(*words), soft_wrap=True)

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
 from modelwright.quality import EvalOutput, EvalResult, EvalVerdict
-from modelwright.report._status import StatusLine
+from modelwright.report.status import StatusLine
 
 if TYPE_CHECKING:
     import rich.console
-    import rich.markup
     import rich.table
     import rich.text
 else:

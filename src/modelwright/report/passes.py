@@ -10,6 +10,7 @@ from modelwright._lazy import lazy
 if TYPE_CHECKING:
     import rich.console
     import rich.table
+    import rich.text
 else:
     rich = lazy("rich")
 
@@ -20,7 +21,7 @@ def render_table(found: Mapping[str, Any], console: rich.console.Console) -> Non
         table.add_row(item.name, item.kind, "yes" if item.portable else "no", item.summary)
     console.print(table)
     for name, passes in found["presets"].items():
-        console.print(f"preset [bold]{name}[/]: {len(passes)} passes")
+        console.print(rich.text.Text.assemble("preset ", (name, "bold"), f": {len(passes)} passes"))
 
 
 def render_effects(found: Mapping[str, Any], console: rich.console.Console) -> None:
@@ -36,4 +37,5 @@ def render_effects(found: Mapping[str, Any], console: rich.console.Console) -> N
     console.print(f"{len(fired)} of {len(tried)} passes change this model")
     for effect in effects:
         if effect.problem is not None:
-            console.print(f"[yellow]not tried: {effect.name}: {effect.problem}[/]", soft_wrap=True)
+            words = f"not tried: {effect.name}: {effect.problem}"
+            console.print(rich.text.Text(words, style="yellow"), soft_wrap=True)

@@ -11,6 +11,7 @@ from modelwright.worker import RuntimeStatus
 if TYPE_CHECKING:
     import rich.console
     import rich.table
+    import rich.text
 else:
     rich = lazy("rich")
 
@@ -28,5 +29,6 @@ def render_runtimes(found: Mapping[str, tuple[RuntimeStatus, ...]], console: ric
         versions = status.runtime.versions if status.runtime else ()
         asked = {name.split("=")[0] for name in status.runtime.packages} if status.runtime else set()
         shown = ", ".join(f"{name} {version}" for name, version in versions if name in asked)
-        table.add_row(status.name, f"[{colour}]{status.status}[/]", shown or status.reason or "-")
+        state = rich.text.Text(status.status, style=colour)
+        table.add_row(status.name, state, shown or status.reason or "-")
     console.print(table)

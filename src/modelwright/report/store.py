@@ -14,6 +14,7 @@ from modelwright.store import GcReport, VerifyReport
 if TYPE_CHECKING:
     import rich.console
     import rich.table
+    import rich.text
 else:
     rich = lazy("rich")
 
@@ -33,20 +34,23 @@ def render_entries(found: Mapping[str, Any], console: rich.console.Console) -> N
 
 def render_artifact(found: Mapping[str, Any], console: rich.console.Console) -> None:
     entry = found["entry"]
-    console.print(f"[bold]{entry.key.digest}[/]  {entry.key.stage}  {entry.label}", soft_wrap=True)
+    words = (entry.key.digest, "bold"), f"  {entry.key.stage}  {entry.label}"
+    console.print(rich.text.Text.assemble(*words), soft_wrap=True)
     if found["files"] is None:
         console.print("damaged: it was set aside and will be made again when asked for")
         return
     for file in found["files"]:
         console.print(f"  {file.role:<12} {file.name}  {human_bytes(file.size)}  {file.digest[:12]}", soft_wrap=True)
     if found["meta"]:
-        console.print(dumps(found["meta"]), soft_wrap=True, markup=False)
+        for line in dumps(found["meta"]).split("\n"):
+            console.print(line, soft_wrap=True)
 
 
 def render_verification(report: VerifyReport, console: rich.console.Console) -> None:
     for word, found in (("damaged", report.damaged), ("missing", report.missing)):
         for damage in found:
-            console.print(f"[red]{word}[/] {damage.digest[:12]}: {damage.reason}", soft_wrap=True)
+            words = (word, "red"), f" {damage.digest[:12]}: {damage.reason}"
+            console.print(rich.text.Text.assemble(*words), soft_wrap=True)
     checked = f"{report.checked_blobs} files, {human_bytes(report.checked_bytes)} read again"
     bad = len(report.damaged) + len(report.missing)
     console.print(f"{checked}: {'all good' if report.clean else f'{bad} bad, set aside; they will be made again'}")

@@ -33,9 +33,10 @@ _ABSENT = (Status.NOT_INSTALLED, Status.OTHER_PLATFORM)
 
 def render_survey(found: Survey, console: rich.console.Console) -> None:
     for label, text in _host_lines(found.host):
-        console.print(f"[bold]{label:<10}[/]{text}", soft_wrap=True)
+        console.print(rich.text.Text.assemble((f"{label:<10}", "bold"), text), soft_wrap=True)
     versions = ", ".join(f"{name} {version}" for name, version in found.libraries.items() if version)
-    console.print(f"[bold]{'Libraries':<10}[/]{versions}\n", soft_wrap=True)
+    console.print(rich.text.Text.assemble((f"{'Libraries':<10}", "bold"), versions), soft_wrap=True)
+    console.print()
     console.print(_table(row for row in found.eps if row.status not in _ABSENT))
     for row in found.eps:
         if row.status in _ABSENT:
@@ -44,7 +45,8 @@ def render_survey(found: Survey, console: rich.console.Console) -> None:
     for runtime in found.runtimes:
         state = "ready" if runtime.status == "ready" else f"broken: {runtime.reason}"
         console.print(f" runtime {runtime.name}: {state}  {', '.join(runtime.providers)}", soft_wrap=True)
-    console.print("\n" + _verdict(found), soft_wrap=True)
+    console.print()
+    console.print(_verdict(found), soft_wrap=True)
 
 
 def _host_lines(host: Host) -> list[tuple[str, str]]:

@@ -5,8 +5,13 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
+from modelwright._lazy import lazy
+
 if TYPE_CHECKING:
     import rich.console
+    import rich.text
+else:
+    rich = lazy("rich")
 
 Line = TypeVar("Line", bound="StatusLine")
 
@@ -15,7 +20,8 @@ class StatusLine:
     """Shown while it is entered; a quiet one shows nothing."""
 
     def __init__(self, console: rich.console.Console, *, quiet: bool) -> None:
-        self._status = None if quiet else console.status("starting")
+        spinner = "line" if console.options.ascii_only else "dots"
+        self._status = None if quiet else console.status(rich.text.Text("starting"), spinner=spinner)
 
     def __enter__(self: Line) -> Line:
         if self._status is not None:
@@ -30,4 +36,5 @@ class StatusLine:
 
     def show(self, text: str) -> None:
         if self._status is not None:
-            self._status.update(text)
+            # A string would be read as markup.
+            self._status.update(rich.text.Text(text))
