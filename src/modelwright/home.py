@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
 
 if TYPE_CHECKING:
+    import tempfile
+
     import platformdirs
 else:
     platformdirs = lazy("platformdirs")
+    tempfile = lazy("tempfile")
 
 HOME_VARIABLE = "MODELWRIGHT_HOME"
 LOCKS_VARIABLE = "MODELWRIGHT_LOCKS"

@@ -1,5 +1,6 @@
 """The store: content-addressed files, tree manifests and a journal. See `Store`."""
 
+from modelwright.store._digests import file_digest
 from modelwright.store._key import Key, stage_key
 from modelwright.store._store import Store
 from modelwright.store._types import (
@@ -30,5 +31,6 @@ __all__ = [
     "StoreStats",
     "VerifyReport",
     "Waiting",
+    "file_digest",
     "stage_key",
 ]

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from modelwright.store import _fs
+from modelwright.store._digests import SMALL
 from modelwright.store._journal import Journal
 from modelwright.store._key import DIGEST
+from modelwright.store._stamp import stamp_of
 from modelwright.store._types import blob_path
-
-SMALL = 8 << 20
-"""Up to here a hit re-hashes the content; above, unchanged size, times and inode stand for it."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +41,9 @@ class Blobs:
         """Why this blob must not be served, or None. Only large untouched ones go without hashing."""
         try:
             before = stamp_of(self.path(digest))
-            if size_of(before) != size:
-                return f"it has {size_of(before)} bytes instead of {size}"
-            if not deep and size > SMALL and before in self._known(digest):
+            if before.size != size:
+                return f"it has {before.size} bytes instead of {size}"
+            if not deep and size > SMALL and before.proves and str(before) in self._known(digest):
                 return None
             if _fs.hash_file(self.path(digest)) != digest:
                 return "its content does not match its name"
@@ -78,9 +77,9 @@ class Blobs:
     def restamp(self, digest: str) -> None:
         """Note how the blob looks after a change that this store made itself."""
         stamp = stamp_of(self.path(digest))
-        if size_of(stamp) > SMALL:
-            self._seen[digest] = stamp
-            self._journal.marks.note_stamp(digest, stamp)
+        if stamp.size > SMALL:
+            self._seen[digest] = str(stamp)
+            self._journal.marks.note_stamp(digest, str(stamp))
 
     def remove_unneeded(self, digests: Iterable[str], held: set[str]) -> int:
         """Delete blobs that no entry and no live holder needs; inside `journal.write()`. Returns bytes."""
@@ -124,12 +123,3 @@ class Blobs:
 
     def _known(self, digest: str) -> tuple[str, ...]:
         return tuple(stamp for stamp in (self._seen.get(digest), self._journal.marks.stamp(digest)) if stamp)
-
-
-def stamp_of(path: Path) -> str:
-    info = path.stat()
-    return f"{info.st_size}:{info.st_mtime_ns}:{info.st_ctime_ns}:{info.st_ino}"
-
-
-def size_of(stamp: str) -> int:
-    return int(stamp.split(":", 1)[0])

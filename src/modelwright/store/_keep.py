@@ -10,7 +10,8 @@ from pathlib import Path
 
 from modelwright.errors import StoreError
 from modelwright.store import _fs
-from modelwright.store._blobs import SMALL, Staged
+from modelwright.store._blobs import Staged
+from modelwright.store._digests import SMALL
 from modelwright.store._key import Key
 from modelwright.store._manifest import make_manifest
 from modelwright.store._materialize import damaged

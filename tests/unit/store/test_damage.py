@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from modelwright.errors import StoreError
-from modelwright.store import Artifact, Store
+from modelwright.store import Artifact, Store, _stamp
 
 LARGE = 9 << 20
 
@@ -78,15 +78,27 @@ def test_verify_finds_it_and_names_the_entry(store, key, artifact, restore_times
 
 def test_rot_that_changes_no_time_is_found_by_a_deep_verify(root, key, writer) -> None:
     """A disk that rots changes no ctime. Imitated by noting the stamp of the changed file."""
-    from modelwright.store._blobs import stamp_of
-
     with Store(root) as store:
         path = store.once(key(), writer({"m": os.urandom(LARGE)})).artifact.path("model")
     flip(path, restore_times=True)
-    (root / "marks" / path.name).write_text(stamp_of(path))
+    (root / "marks" / path.name).write_text(str(_stamp.stamp_of(path)))
     with Store(root) as store:
         assert store.verify(deep=False).clean
         assert [damage.digest for damage in store.verify(deep=True).damaged] == [path.name]
+        assert store.get(key()) is None
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [lambda path, info: 1_000_000_000, lambda path, info: info.st_mtime_ns, lambda path, info: None],
+    ids=["creation, as Windows says", "last write, as FAT says", "nothing"],
+)
+def test_where_no_change_time_is_kept_large_blobs_are_hashed_at_every_hit(root, key, writer, monkeypatch, kept) -> None:
+    monkeypatch.setattr(_stamp, "change_time", kept)
+    with Store(root) as store:
+        path = store.once(key(), writer({"m": os.urandom(LARGE)})).artifact.path("model")
+        assert store.get(key()) is not None
+        flip(path, restore_times=True)
         assert store.get(key()) is None
 
 

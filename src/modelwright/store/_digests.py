@@ -1,0 +1,77 @@
+"""Digests of files outside of the store. Those of large files are remembered between commands."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import time
+from pathlib import Path
+
+from modelwright import home
+from modelwright.store import _fs
+from modelwright.store._key import DIGEST
+from modelwright.store._stamp import Stamp, stamp_of
+
+SMALL = 8 << 20
+"""Up to here content is always hashed; above, an unchanged stamp stands for it."""
+
+_SETTLED_NS = 2 * 10**9
+"""A file changed again within the tick of its clock would look the same, so a fresh one is not remembered."""
+_FAT_TICK_NS = 10**7
+_WIDTH = 192
+_MOST = 1000
+
+_seen: dict[str, str] = {}
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of all bytes of a file, in hex. A large one that was not touched since is not read again."""
+    before = stamp_of(path)
+    if before.size <= SMALL or not _has_change_time(before):
+        return _fs.hash_file(path)
+    real = str(path.resolve())
+    stamp, _, known = (_seen.get(real) or _recall(real)).partition(" ")
+    if stamp == str(before) and DIGEST.fullmatch(known):
+        return known
+    digest = _fs.hash_file(path)
+    if stamp_of(path) == before and _settled(before):
+        _remember(real, f"{before} {digest}")
+    return digest
+
+
+def _has_change_time(stamp: Stamp) -> bool:
+    """Others do not seal what they write, so both times may well be one; but then with more digits than FAT has."""
+    return stamp.proves or (stamp.changed == stamp.modified and stamp.modified % _FAT_TICK_NS != 0)
+
+
+def _settled(stamp: Stamp) -> bool:
+    return stamp.changed is not None and time.time_ns() - stamp.changed > _SETTLED_NS
+
+
+def _note(real: str) -> Path:
+    return home.home() / "digests" / hashlib.sha256(os.fsencode(real)).hexdigest()[:32]
+
+
+def _recall(real: str) -> str:
+    try:
+        return _note(real).read_bytes().decode().rstrip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _remember(real: str, text: str) -> None:
+    """Quietly nothing where nothing can be written: then the file is hashed again the next time."""
+    _seen[real] = text
+    note = _note(real)
+    with contextlib.suppress(OSError):
+        _fs.make_dir(note.parent)
+        _fs.overwrite(note, text.ljust(_WIDTH).encode())
+        _forget_oldest(note.parent)
+
+
+def _forget_oldest(folder: Path) -> None:
+    notes = list(folder.iterdir())
+    if len(notes) > _MOST:
+        for note in sorted(notes, key=lambda item: item.stat().st_mtime)[: _MOST // 2]:
+            note.unlink()
