@@ -25,7 +25,7 @@ from modelwright.build._stage import (
 )
 from modelwright.errors import InputError
 from modelwright.graph import load, summary
-from modelwright.sources import HfSource, InputSpec, OnnxSource, fetch
+from modelwright.sources import HfSource, InputSpec, OnnxSource, fetch, recorded_inputs
 from modelwright.stages.export import ExportOutcome, Link
 from modelwright.stages.validate import ValidateOutcome
 from modelwright.store import Store
@@ -131,7 +131,7 @@ def plan(source: OnnxSource | HfSource, recipe: Recipe, *, store: Store) -> tupl
         return (head, *(tail or _unknown(recipe)))
     first = import_model(store, Path(source.path), _name(source))
     head = PlannedStage(SINGLE, first.stage, "cached", first.key.digest)
-    subject = Subject(_name(source), (), ModelInput(first.artifact))
+    subject = _imported(source, first)
     return (head, *_planned(SINGLE, subject, recipe, store))
 
 
@@ -140,10 +140,15 @@ def _begin(source: OnnxSource | HfSource, job: Job) -> tuple[StageResult, list[t
         _refuse_compiled(Path(source.path))
         job.watch(StageEvent("import", _name(source), "reading the model"))
         first = import_model(job.store, Path(source.path), _name(source))
-        return first, [(SINGLE, Subject(_name(source), (), ModelInput(first.artifact)))], ()
+        return first, [(SINGLE, _imported(source, first))], ()
     done = peek_stage(job.store, export_call(source, job.recipe))
     done = done or run_stage(job.store, export_call(fetch(source), job.recipe), job.watch)
     return done, *_exported(source, done)
+
+
+def _imported(source: OnnxSource, first: StageResult) -> Subject:
+    """A model out of a build keeps what its export recorded."""
+    return Subject(_name(source), recorded_inputs(Path(source.path)), ModelInput(first.artifact))
 
 
 def _exported(source: HfSource, done: StageResult) -> tuple[list[tuple[str, Subject]], tuple[Link, ...]]:

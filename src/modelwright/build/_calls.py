@@ -116,7 +116,7 @@ def compile_call(subject: Subject, model: ModelInput, recipe: Recipe) -> StageCa
         libraries=compiling.LIBRARIES,
         inputs={"model": model},
         params=params,
-        task=lambda models, workdir: compiling.run_compile.call([models["model"]], workdir, params),
+        task=lambda models, workdir: compiling.run_compile.call([models["model"]], workdir, params, subject.inputs),
         label=subject.label,
         extra={},
         timeout_s=_LIMITS["compile"],

@@ -29,10 +29,12 @@ _MODEL = "model.onnx"
 
 @dataclass(frozen=True)
 class ModelFile:
-    """The file to measure. `built_from` is what the user named, where the file is only a blob in the store."""
+    """The file to measure. `built_from` is what the user named, where the file is only a blob in the store, and then
+    `inputs` is what its export recorded."""
 
     path: str
     built_from: str | None = None
+    inputs: sources.InputSpec | None = None
 
 
 def model_file(text: str, target: str, component: str | None, out: Output) -> ModelFile:
@@ -60,11 +62,12 @@ def _built(text: str, target: str, component: str | None, out: Output) -> ModelF
     with stores.Store() as store, report.Watch(out.console(sys.stderr), quiet=out.quiet or out.json) as watch:
         result = building.build(source, recipe, store=store, watch=watch)
     parts = {part.name: part for part in result.components}
-    final = parts[_chosen(list(parts), component, text) if len(parts) > 1 else next(iter(parts))].final
+    part = parts[_chosen(list(parts), component, text) if len(parts) > 1 else next(iter(parts))]
+    final = part.final
     out.note(f"built {text} for {result.target} at {recipe.precision}")
     prefix = f"{final.folder}/" if final.folder else ""
     shown = f"{text} {final.folder}" if len(parts) > 1 else text
-    return ModelFile(str(final.artifact.path_of(f"{prefix}{_MODEL}")), shown)
+    return ModelFile(str(final.artifact.path_of(f"{prefix}{_MODEL}")), shown, part.inputs)
 
 
 def _chosen(names: Sequence[str], component: str | None, text: str) -> str:

@@ -60,7 +60,7 @@ def command(
     for written in (output, extras.trace_html, options.trace_chrome):
         check_output(written)
     file = model_file(model, target, component, out)
-    asked = replace(options, inputs=inputs)
+    asked = replace(options, inputs=replace(inputs, recorded=file.inputs))
     try:
         with LiveMonitor(out) if extras.monitor else nullcontext() as watch:
             result = measure.perf(file.path, target, asked, note=watch.note if watch else out.note, watch=watch)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from modelwright.errors import InputError, UsageError
 from modelwright.graph import Graph, ModelSummary, ValueSpec, load, summary
-from modelwright.sources import generate, load_npz, specs_from_graph
+from modelwright.sources import InputSpec, generate, load_npz, specs_from_graph
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,12 +22,16 @@ _BATCH_NAME = re.compile(r"batch|^[nb]$", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class InputChoice:
-    """Where the inputs come from: an .npz file, or made up from a seed with these sizes."""
+    """Where the inputs come from: an .npz file, or made up from a seed with these sizes.
+
+    `recorded` is what the export knows about the inputs, where the model does not lie in its build folder.
+    """
 
     data: Path | None = None
     seed: int = 0
     batch: int | None = None
     dims: Mapping[str, int] = field(default_factory=dict)
+    recorded: InputSpec | None = None
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,8 @@ def make_subject(text: str | Path, inputs: InputChoice) -> Subject:
         _refuse_sizes(inputs)
         return Subject(path, graph, model, load_npz(inputs.data, model.inputs))
     sizes = {**_batch_dims(model, inputs.batch), **inputs.dims}
-    return Subject(path, graph, model, generate(specs_from_graph(graph, sizes=sizes), inputs.seed))
+    specs = specs_from_graph(graph, sizes=sizes, recorded=inputs.recorded)
+    return Subject(path, graph, model, generate(specs, inputs.seed))
 
 
 def _refuse_sizes(inputs: InputChoice) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 from modelwright.errors import InputError, UsageError
 from modelwright.quality._debug_run import Request, run_debug
 from modelwright.quality._debug_types import DEFAULT_BUDGET, DEFAULT_SAMPLES, DebugReport
-from modelwright.sources import calibration_source
+from modelwright.quality._stream_data import data_source
+from modelwright.sources import InputSpec
 from modelwright.targets import Target, parse_target
 from modelwright.worker import ProgressCallback, run
 
@@ -18,7 +19,10 @@ _SMALLEST_BUDGET = 1 << 20
 
 @dataclass(frozen=True)
 class DebugOptions:
-    """How to compare. `data` is `random`, an .npz file, a folder of them, or file.py:function; `scale` is for uint8."""
+    """How to compare. `data` is `random`, an .npz file, a folder of them, or file.py:function; `scale` is for uint8.
+
+    `recorded` is what the export knows about the inputs, where the model does not lie in its build folder.
+    """
 
     data: str = "random"
     samples: int = DEFAULT_SAMPLES
@@ -27,6 +31,7 @@ class DebugOptions:
     target: Target | None = None
     origin: bool = True
     scale: float | None = None
+    recorded: InputSpec | None = None
 
 
 def debug(
@@ -40,11 +45,12 @@ def debug(
     options = options or DebugOptions()
     target = options.target or parse_target("cpu")
     _check(options, quant_model, target)
+    wanted = model_file(float_model)
     request = Request(
-        float_model=str(model_file(float_model)),
+        float_model=str(wanted),
         quant_model=str(model_file(quant_model if quant_model is not None else float_model)),
         target=target,
-        source=calibration_source(options.data, options.seed),
+        source=data_source(options.data, options.seed, wanted, options.recorded),
         samples=options.samples,
         budget=options.memory_budget,
         origin=options.origin,

@@ -51,7 +51,13 @@ def fix(
 def _search(bench: Bench, plan: FixPlan, options: FixOptions, start: Candidate) -> _Found:
     """Every level that suits the target is tried; the one that holds together best on it wins."""
     bench.say("looking for where the noise is made", None)
-    asked = DebugOptions(data=options.data, samples=min(8, bench.half), seed=options.seed, scale=options.scale)
+    asked = DebugOptions(
+        data=options.data,
+        samples=min(8, bench.half),
+        seed=options.seed,
+        scale=options.scale,
+        recorded=bench.recorded,
+    )
     report = debug(bench.base, start.path, asked)
     base = view(str(bench.base))
     found = []

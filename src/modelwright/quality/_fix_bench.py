@@ -10,7 +10,8 @@ from modelwright.errors import ExecutionError, InputError
 from modelwright.graph import external_data, load
 from modelwright.quality._fix_score import ScoreJob, score_model, time_models
 from modelwright.quality._fix_types import FixOptions, FixPlan, FixScore
-from modelwright.sources import RandomCalibration, calibration_source, specs_from_graph
+from modelwright.quality._stream_data import data_source
+from modelwright.sources import CalibrationSource, recorded_inputs
 from modelwright.stages.optimize import run_optimize
 from modelwright.stages.quantize import QuantizeParams, name_all, run_quantize
 from modelwright.targets import placement
@@ -52,6 +53,7 @@ class Bench:
         self._scores: dict[tuple[Path, int], FixScore] = {}
         self._reference: dict[int, FixScore] = {}
         self._places: dict[Path, Placed] = {}
+        self.recorded = recorded_inputs(model)
         self.base = self._prepared(model)
         self.base_bytes = _file_bytes(self.base)
 
@@ -147,9 +149,7 @@ class Bench:
         return Path(self._worker.run(name_all.call(str(model), str(folder)), timeout=_BUILD_S).unwrap())
 
     def _quantized(self, params: QuantizeParams, folder: Path) -> Candidate:
-        data = calibration_source(self._plan.calibration, self._plan.calibration_seed)
-        if isinstance(data, RandomCalibration):
-            data = RandomCalibration(data.seed, specs_from_graph(load(self.base)))
+        data = self._source(self._plan.calibration, self._plan.calibration_seed)
         path = folder / "model.onnx"
         try:
             call = run_quantize.call(str(self.base), str(folder), params, data)
@@ -159,10 +159,13 @@ class Bench:
         return Candidate(params, path, _file_bytes(path))
 
     def _job(self, half: int) -> ScoreJob:
-        source = calibration_source(self.options.data, self.options.seed)
+        source = self._source(self.options.data, self.options.seed)
         answers = self._folder / "answers"
         answers.mkdir(exist_ok=True)
         return ScoreJob(str(self.base), str(answers), source, self.half, half, self.options.scale, self.metric)
+
+    def _source(self, text: str, seed: int) -> CalibrationSource:
+        return data_source(text, seed, self.base, self.recorded)
 
     def _new_folder(self, name: str) -> Path:
         folder = self._folder / f"{name}-{len(list(self._folder.iterdir()))}"

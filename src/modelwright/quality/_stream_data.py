@@ -5,15 +5,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
 from modelwright.errors import InputError
-from modelwright.graph import Graph, ValueSpec, summary
+from modelwright.graph import Graph, ValueSpec, load, summary
 from modelwright.sources import (
     CalibrationSource,
     InputSpec,
     RandomCalibration,
+    calibration_source,
     check_inputs,
     rows,
     specs_from_graph,
@@ -86,6 +88,14 @@ class Feed:
                 fix="Say it with --scale 1/255, or write arrays as the model takes them.",
             )
         return (array.astype(np.float64) * self.scale).astype(np.float32)
+
+
+def data_source(text: str, seed: int, model: Path, recorded: InputSpec | None = None) -> CalibrationSource:
+    """What the user names; made-up samples follow what an export recorded, also for a copy away from its build."""
+    source = calibration_source(text, seed)
+    if isinstance(source, RandomCalibration):
+        return RandomCalibration(seed, specs_from_graph(load(model), recorded=recorded))
+    return source
 
 
 def make_feed(source: CalibrationSource, graph: Graph, count: int, scale: float | None = None) -> Feed:

@@ -17,6 +17,7 @@ from modelwright.sources._given import check_inputs, load_npz, read_npz
 from modelwright.sources._guess import sizes_in, specs_from_graph, symbolic_sizes
 from modelwright.sources._hf import HfSource, refuse_foreign
 from modelwright.sources._hub import fetch
+from modelwright.sources._recorded import recorded_inputs
 from modelwright.sources._resolve import BuildSource, OnnxSource, Source, resolve_source
 from modelwright.sources._spec import Fill, FillKind, InputSpec, TensorSpec, static
 from modelwright.sources._task import TASKS, Architecture, canonical_task, modality, read_architecture
@@ -48,6 +49,7 @@ __all__ = [
     "modality",
     "read_architecture",
     "read_npz",
+    "recorded_inputs",
     "refuse_foreign",
     "resolve_source",
     "rows",

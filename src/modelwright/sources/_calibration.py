@@ -19,7 +19,7 @@ from modelwright.graph import Graph, ValueSpec, summary
 from modelwright.sources._digest import file_digest
 from modelwright.sources._generate import generate
 from modelwright.sources._given import check_inputs, read_npz
-from modelwright.sources._guess import specs_from_graph
+from modelwright.sources._guess import fitted, specs_from_graph
 from modelwright.sources._npz_rows import NpzRows
 from modelwright.sources._spec import InputSpec
 
@@ -143,10 +143,11 @@ def rows(
 
 def samples(source: CalibrationSource, graph: Graph, count: int) -> Samples:
     """What the source holds for this model; the graph is read now, the data later."""
+    signature = tuple(summary(graph).inputs)
     specs: InputSpec = ()
     if isinstance(source, RandomCalibration):
-        specs = source.specs or specs_from_graph(graph)
-    return Samples(source, tuple(summary(graph).inputs), specs, count)
+        specs = fitted(source.specs, signature) if source.specs else specs_from_graph(graph)
+    return Samples(source, signature, specs, count)
 
 
 def samples_digest(drawn: Iterable[Sample]) -> str:

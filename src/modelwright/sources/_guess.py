@@ -1,14 +1,16 @@
-"""Realistic inputs for an ONNX file that comes without a word about them."""
+"""Realistic inputs for an ONNX file: as its export recorded them, and guessed where nothing is known."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from modelwright.errors import InputError, UsageError, did_you_mean
 from modelwright.graph import Graph, ValueSpec, summary
 from modelwright.sources._embedding import index_bound
+from modelwright.sources._recorded import recorded_inputs
 from modelwright.sources._spec import Fill, InputSpec, TensorSpec
 
 if TYPE_CHECKING:
@@ -35,20 +37,35 @@ def specs_from_graph(
     *,
     sizes: Mapping[str, int] | None = None,
     ranges: Mapping[str, tuple[float, float]] | None = None,
+    recorded: InputSpec | None = None,
 ) -> InputSpec:
     """A spec per graph input. `sizes` sets symbolic dimensions (an unnamed one is `input:axis`),
-    `ranges` sets half-open value ranges by input name; both win over every guess."""
+    `ranges` sets half-open value ranges by input name; both win over what the export recorded, and that over every
+    guess. `recorded` is looked up beside the model unless given."""
     signature = summary(graph).inputs
     ranges = dict(ranges or {})
     _refuse_unknown("input", ranges, [value.name for value in signature])
-    dims = _Dimensions(signature, dict(sizes or {}))
-    return tuple(_spec(graph, value, dims, ranges.get(value.name)) for value in signature)
+    known = _known(graph, recorded)
+    dims = _Dimensions(signature, dict(sizes or {}), known)
+    return tuple(_spec(graph, value, dims, ranges.get(value.name), known.get(value.name)) for value in signature)
+
+
+def fitted(specs: InputSpec, signature: Sequence[ValueSpec]) -> InputSpec:
+    """The same inputs for a graph that has fixed some of their sizes since."""
+    shapes = {value.name: value.shape for value in signature if value.shape is not None}
+    return tuple(replace(spec, sizes=_fixed(spec, shapes.get(spec.name, ()))) for spec in specs)
+
+
+def _fixed(spec: TensorSpec, shape: tuple[int | str | None, ...]) -> tuple[int, ...]:
+    if len(shape) != len(spec.sizes):
+        return spec.sizes
+    return tuple(dim if isinstance(dim, int) else size for dim, size in zip(shape, spec.sizes, strict=True))
 
 
 def symbolic_sizes(graph: Graph, known: Mapping[str, int] | None = None) -> dict[str, int]:
-    """Each symbolic dimension of the inputs with its size: `known`, or what its name or place suggests."""
+    """Each symbolic dimension of the inputs with its size: `known`, recorded, or what its name or place suggests."""
     signature = summary(graph).inputs
-    dims = _Dimensions(signature, dict(known or {}))
+    dims = _Dimensions(signature, dict(known or {}), _known(graph, None))
     return {
         dim: size
         for value in signature
@@ -67,7 +84,13 @@ def sizes_in(sample: Mapping[str, NDArray[Any]], graph: Graph) -> dict[str, int]
     return found
 
 
-def _spec(graph: Graph, value: ValueSpec, dims: _Dimensions, wanted: tuple[float, float] | None) -> TensorSpec:
+def _known(graph: Graph, recorded: InputSpec | None) -> dict[str, TensorSpec]:
+    return {spec.name: spec for spec in (recorded_inputs(graph.path) if recorded is None else recorded)}
+
+
+def _spec(
+    graph: Graph, value: ValueSpec, dims: _Dimensions, wanted: tuple[float, float] | None, known: TensorSpec | None
+) -> TensorSpec:
     if value.dtype is None or value.shape is None:
         raise InputError(
             f"input {value.name} declares no {'type' if value.dtype is None else 'shape'}",
@@ -75,7 +98,7 @@ def _spec(graph: Graph, value: ValueSpec, dims: _Dimensions, wanted: tuple[float
             fix="Give the inputs as an .npz file.",
         )
     resolved = dims.resolved(value)
-    fill = _ranged(value, wanted) if wanted else _fill(graph, value, resolved)
+    fill = _ranged(value, wanted) if wanted else known.fill if known else _fill(graph, value, resolved)
     return TensorSpec(value.name, value.dtype, dims.declared(value), resolved, fill)
 
 
@@ -127,10 +150,23 @@ def _positions(bound: int | None, sizes: Sequence[int]) -> Fill:
 class _Dimensions:
     """Symbolic dimensions and the sizes chosen for them, the same for all inputs."""
 
-    def __init__(self, signature: Iterable[ValueSpec], chosen: Mapping[str, int]) -> None:
+    def __init__(
+        self, signature: Sequence[ValueSpec], chosen: Mapping[str, int], known: Mapping[str, TensorSpec]
+    ) -> None:
         names = [dim for value in signature for dim in self.declared(value) if isinstance(dim, str)]
         _refuse_unknown("dimension", chosen, names)
-        self._chosen = chosen
+        self._chosen = {**self._recorded(signature, known), **chosen}
+
+    def _recorded(self, signature: Sequence[ValueSpec], known: Mapping[str, TensorSpec]) -> dict[str, int]:
+        """A free batch is left out: it is recorded as it was traced, with more than one row, not as it is used."""
+        found = [(self.declared(value), known[value.name].sizes) for value in signature if value.name in known]
+        return {
+            dim: size
+            for declared, sizes in found
+            if len(declared) == len(sizes)
+            for axis, (dim, size) in enumerate(zip(declared, sizes, strict=True))
+            if isinstance(dim, str) and axis > 0 and size > 0
+        }
 
     @staticmethod
     def declared(value: ValueSpec) -> tuple[int | str, ...]:

@@ -11,9 +11,9 @@ from modelwright.graph import load, summary
 from modelwright.sources._digest import content_digest, folder_digest
 from modelwright.sources._hf import CONFIG, Choices, HfSource, local_source
 from modelwright.sources._hub import hub_source
+from modelwright.sources._recorded import MANIFEST
 from modelwright.sources._task import canonical_task
 
-MANIFEST = "wright.json"
 MODEL = "*.onnx"
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 

@@ -136,13 +136,6 @@ def test_roberta_gets_two_tokens_fewer_than_its_table_has_rows(tmp_path):
     assert "positions for 64" in error.value.cause
 
 
-def test_bart_rows_end_in_the_one_eos_its_head_looks_for(tmp_path):
-    (part,) = export_family(BY_NAME["bart"], tmp_path, **QUICK).components
-    ids = generate(part.inputs, 0, 3)["input_ids"]
-    assert (ids == 7).sum() == 1
-    assert ids[0, -1] == 7
-
-
 @pytest.mark.parametrize(
     ("processor", "config", "expected"),
     [

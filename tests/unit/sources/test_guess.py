@@ -1,5 +1,7 @@
 """Inputs for a bare ONNX file, guessed from names, types and the tables they index."""
 
+import json
+
 import numpy as np
 import onnx
 import pytest
@@ -7,7 +9,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from modelwright.errors import InputError, UsageError
 from modelwright.graph import load
-from modelwright.sources import generate, index_bound, specs_from_graph
+from modelwright.sources import generate, index_bound, specs_from_graph, symbolic_sizes
 
 
 def write(tmp_path, inputs, nodes, tensors=(), output="y"):
@@ -137,3 +139,72 @@ def test_initializers_listed_as_inputs_are_not_fed(tmp_path):
         [("w", np.zeros((1, 2), np.float32))],
     )
     assert [spec.name for spec in specs_from_graph(graph)] == ["x"]
+
+
+def build_folder(folder, inputs, place="", **manifest):
+    """The manifest of a build whose model lies at `place`."""
+    component = {"name": "model", "folder": place, "files": [{"name": "model.onnx"}], "inputs": inputs}
+    (folder / "wright.json").write_text(json.dumps({"components": [component], **manifest}))
+
+
+TOKENS = {
+    "name": "input_ids",
+    "dtype": "int64",
+    "shape": ["batch", "sequence"],
+    "sizes": [2, 5],
+    "fill": {"kind": "tokens", "low": 3, "high": 9, "avoid": [4], "last": 8},
+}
+
+
+def test_what_an_export_recorded_wins_over_every_guess(text_model):
+    build_folder(text_model.path.parent, [TOKENS])
+    ids, mask = specs_from_graph(text_model)
+    assert (ids.fill.low, ids.fill.high, ids.fill.avoid, ids.fill.last) == (3, 9, (4,), 8)
+    # The graph's own type, one row where any number is fine, and the length that was recorded.
+    assert (ids.dtype, ids.sizes) == ("int32", (1, 5))
+    assert mask.fill.kind == "ones"
+    assert symbolic_sizes(text_model)["sequence"] == 5
+    for seed in range(30):
+        row = generate([ids], seed)["input_ids"][0]
+        assert row[-1] == 8
+        assert not {8, 4} & set(row[:-1].tolist())
+
+
+def test_what_the_user_says_wins_over_what_was_recorded(text_model):
+    build_folder(text_model.path.parent, [TOKENS])
+    ids, _ = specs_from_graph(text_model, sizes={"sequence": 7}, ranges={"input_ids": (0, 2)})
+    assert (ids.fill.kind, ids.fill.high, ids.sizes) == ("integers", 2, (1, 7))
+
+
+def test_a_component_is_found_in_the_manifest_above_it(text_model):
+    folder = text_model.path.parent
+    (folder / "encoder").mkdir()
+    path = text_model.path.rename(folder / "encoder" / "model.onnx")
+    build_folder(folder, [TOKENS], place="encoder")
+    assert specs_from_graph(load(path))[0].fill.last == 8
+    build_folder(folder, [TOKENS], place="decoder")
+    assert specs_from_graph(load(path))[0].fill.last is None
+
+
+def test_another_model_beside_a_build_is_not_part_of_it(text_model):
+    build_folder(text_model.path.parent, [TOKENS])
+    path = text_model.path.rename(text_model.path.with_name("other.onnx"))
+    assert specs_from_graph(load(path))[0].fill.last is None
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "[]", "{}", '{"components": [3]}', '{"components": 3}', "[" * 9999, "\xff"],
+    ids=["empty", "list", "nothing", "number", "numbers", "deep", "latin"],
+)
+def test_a_manifest_that_cannot_be_read_is_said_so(text_model, content):
+    (text_model.path.parent / "wright.json").write_bytes(content.encode("latin-1"))
+    with pytest.raises(InputError, match="cannot be read as a build"):
+        specs_from_graph(text_model)
+
+
+@pytest.mark.parametrize("change", [{"fill": {"kind": "magic"}}, {"sizes": "many"}, {"name": None}])
+def test_inputs_that_nobody_recorded_like_that_are_refused(text_model, change):
+    build_folder(text_model.path.parent, [{**TOKENS, **change}])
+    with pytest.raises(InputError, match="cannot be read as a build"):
+        specs_from_graph(text_model)

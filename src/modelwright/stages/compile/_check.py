@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
 from modelwright.errors import ExecutionError
+from modelwright.graph import Graph
+from modelwright.sources import InputSpec, generate, specs_from_graph
 from modelwright.targets import BoundSession, SessionFacts, SessionSpec, Target, TensorSpec, open_session
 
 if TYPE_CHECKING:
@@ -28,11 +30,12 @@ class Check:
     reason: str | None
 
 
-def check(model: str, target: Target, spec: SessionSpec, limit_s: float) -> Check:
+def check(graph: Graph, target: Target, spec: SessionSpec, limit_s: float, inputs: InputSpec = ()) -> Check:
     """Open and run. Only a simulator may be too slow to end: then `reason` says so."""
-    session = open_session(model, target, spec)
+    session = open_session(str(graph.path), target, spec)
     limit = limit_s if session.facts.simulated else None
-    run = _Run(session, seeded_inputs(session.inputs))
+    recorded = generate(specs_from_graph(graph, recorded=inputs), _SEED) if inputs else None
+    run = _Run(session, recorded or seeded_inputs(session.inputs))
     run.start()
     run.join(limit)
     if run.is_alive():

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from modelwright._lazy import lazy
 from modelwright.errors import ExecutionError, InputError
 from modelwright.graph import Graph, load
+from modelwright.sources import InputSpec
 from modelwright.stages.compile._check import Check, check
 from modelwright.stages.compile._types import CompileOutcome, CompileParams, OutsideOp
 from modelwright.targets import Binding, SessionSpec, Target, bind, mapped_data, parse_target, session_options
@@ -31,11 +32,12 @@ _compiled_here: list[str] = []
 
 
 @task
-def run_compile(models: Sequence[str], workdir: str, params: CompileParams) -> CompileOutcome:
+def run_compile(models: Sequence[str], workdir: str, params: CompileParams, inputs: InputSpec = ()) -> CompileOutcome:
     """Compile into `workdir`, load the result back, run it. Whatever fails, nothing counts as compiled.
 
     One call per process: compilers number their graphs from the start of the process, so the bytes of a
     second compilation depend on the first. The model goes in as bytes: its path would shape the result too.
+    `inputs` is what the export recorded about them.
     """
     model = _only(models, params.target)
     target = parse_target(params.target)
@@ -52,7 +54,7 @@ def run_compile(models: Sequence[str], workdir: str, params: CompileParams) -> C
     compile_s = time.perf_counter() - started
     progress("checking", 0.5)
     compiled = load(output)
-    checked = check(str(output), target, spec, params.check_limit_s)
+    checked = check(compiled, target, spec, params.check_limit_s, inputs)
     return _outcome(graph, compiled, checked, compile_s)
 
 
