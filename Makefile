@@ -22,7 +22,7 @@ install: .venv/.installed ## make .venv and install modelwright with what most t
 
 test: .venv/.installed-hf ## all tests
 	$(PY) -m pytest tests/unit -n 2
-	$(PY) -m pytest tests/ep tests/e2e -n 2
+	$(PY) -m pytest tests/ep tests/e2e tests/hostile -n 2
 
 test-fast: install ## unit tests only, under a minute
 	$(PY) -m pytest tests/unit -n 2

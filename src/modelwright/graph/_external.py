@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 else:
     onnx = lazy("onnx")
 
+# Longer than any file; Python itself refuses to read numbers of thousands of digits.
+_MOST_DIGITS = 100
 _ORT_MEMORY = "*/_ORT_MEM_ADDR_/*"
 # A location as written → the file it names, and its size.
 _Files = dict[str, tuple[str, int]]
@@ -108,7 +110,7 @@ def _checked(graph: Graph, tensor: onnx.TensorProto, files: _Files) -> ExternalT
 
 def _number(graph: Graph, text: str, what: str, key: str) -> int:
     # isdecimal alone lets other scripts' digits through, and int() accepts "1_0" and " 1".
-    if not (text.isascii() and text.isdecimal()):
+    if not (text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS):
         raise _wrong(graph, what, f"its {key} is '{text[:40]}', not a number of bytes")
     return int(text)
 

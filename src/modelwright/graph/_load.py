@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from modelwright._lazy import lazy
 from modelwright.errors import InputError
 from modelwright.graph._bodies import Body, bodies
+from modelwright.graph._flaws import first_flaw
 from modelwright.graph._skeleton import LARGE, Skeleton, Span, skeleton
 from modelwright.graph._sniff import HEAD, can_be_model, suspect
 from modelwright.graph._text import damaged_name
@@ -26,6 +27,7 @@ protobuf = lazy("google.protobuf.message")  # has no type stubs
 PROTOBUF_LIMIT = 2**31 - 1
 _FIRST_IR_WITH_OPSETS = 3
 _NEEDED = "Point at an .onnx file."
+_EXPORT = "Export the model again, or copy it again from where it works."
 _AGAIN = "Copy or download the file again and compare its size with the original."
 
 
@@ -153,6 +155,9 @@ def _require_model(graph: Graph, head: bytes) -> None:
     damaged = damaged_name(model, graph.bodies)
     if damaged:
         raise InputError(f"{graph.path.name} is damaged", cause=f"a name inside it is not text: {damaged}", fix=_AGAIN)
+    flaw = first_flaw(model, graph.bodies, graph.on_disk)
+    if flaw:
+        raise InputError(f"{graph.path.name} is not a valid model", cause=flaw, fix=_EXPORT)
 
 
 def _cut(path: Path, cause: str) -> InputError:
