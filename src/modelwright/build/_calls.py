@@ -20,6 +20,7 @@ from modelwright.stages import export as exporting
 from modelwright.stages import optimize as optimizing
 from modelwright.stages import quantize as quantizing
 from modelwright.stages import validate as validating
+from modelwright.targets import parse_target, read_cpu
 
 _HOUR = 3600.0
 # Simulated inference is slow, so what runs a compiled model gets longer than it would need on a device.
@@ -89,21 +90,35 @@ def quantize_call(subject: Subject, model: ModelInput, recipe: Recipe) -> StageC
 
 def validate_call(subject: Subject, model: ModelInput, recipe: Recipe) -> StageCall:
     params = recipe.validation
-    precision = recipe.quantize.precision if recipe.quantize is not None else "fp32"
+    claim = _claim(recipe)
     data = calibration_of(subject, recipe, seed=params.seed)
+    # Where integer kernels decide, so does the CPU that has them.
+    kernels = {"cpu": digest(read_cpu().features)} if _integer_products(recipe) else {}
     return StageCall(
         stage=validating.STAGE,
         version=str(validating.VERSION),
         libraries=validating.LIBRARIES,
         inputs={"candidate": model, "reference": subject.exported},
-        params={"precision": precision, **vars(params)},
+        params={**vars(claim), **vars(params)},
         task=lambda models, workdir: validating.run_validate.call(
-            models["candidate"], models["reference"], workdir, precision, params, data
+            models["candidate"], models["reference"], workdir, claim, params, data
         ),
         label=subject.label,
-        extra={"data": calibration_identity(data, params.samples)},
+        extra={"data": calibration_identity(data, params.samples), **kernels},
         timeout_s=_LIMITS["validate"],
     )
+
+
+def _claim(recipe: Recipe) -> validating.Claim:
+    """Which machines it is for matters only to integer kernels; all targets share the gate of everything else."""
+    if recipe.quantize is None:
+        return validating.Claim("fp32")
+    exact = _integer_products(recipe) and parse_target(recipe.target).exact_products is not False
+    return validating.Claim(recipe.quantize.precision, exact)
+
+
+def _integer_products(recipe: Recipe) -> bool:
+    return recipe.quantize is not None and quantizing.integer_products(recipe.quantize)
 
 
 def compile_call(subject: Subject, model: ModelInput, recipe: Recipe) -> StageCall | None:

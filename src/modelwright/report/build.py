@@ -126,8 +126,19 @@ def _quantize(facts: dict[str, Any]) -> str:
 
 def _validate(facts: dict[str, Any]) -> str:
     worst = facts["worst_cosine"]
-    shown = f"cosine {worst:.5f} to the export, needs {facts['bound']}" if worst is not None else "no parity"
+    shown = (
+        f"cosine {worst:.5f} to the export{_ways(facts)}, needs {facts['bound']}" if worst is not None else "no parity"
+    )
     return f"{'passed' if facts['passed'] else 'FAILED'}: {shown}"
+
+
+def _ways(facts: dict[str, Any]) -> str:
+    """Both numbers of a quantized artifact; the one that decided comes first."""
+    executed, written = facts["as_executed"]["cosine"], facts["as_written"]["cosine"]
+    if executed is None or written is None:
+        return ""
+    by, other = facts["decided_by"], ("as written", "as executed")[facts["decided_by"] == "as written"]
+    return f" {by} ({executed if other == 'as executed' else written:.5f} {other})"
 
 
 def _compile(facts: dict[str, Any]) -> str:
@@ -149,3 +160,6 @@ def _gate(component: Built, console: rich.console.Console) -> None:
         if not check.passed:
             words = (f"gate: {check.name}", "red"), f": {check.detail}"
             console.print(rich.text.Text.assemble(*words), soft_wrap=True)
+    if component.validation.note is not None:
+        words = ("gate", "yellow"), f": {component.validation.note}"
+        console.print(rich.text.Text.assemble(*words), soft_wrap=True)

@@ -17,6 +17,7 @@ from modelwright.targets._placement import (
 )
 from modelwright.targets._plugins import LIBRARIES_VARIABLE, Plugin, installed_plugins
 from modelwright.targets._probe import Builtin, EpDevice
+from modelwright.targets._products import products_saturate
 from modelwright.targets._session import (
     AssignedGroup,
     AssignedNode,
@@ -29,7 +30,7 @@ from modelwright.targets._session import (
 )
 from modelwright.targets._survey import EpRow, RuntimeRow, Status, Survey, survey
 from modelwright.targets._target import Target, known_targets, make_target, parse_target
-from modelwright.targets._written import open_as_written
+from modelwright.targets._written import open_as_meant, open_as_written, open_exact
 
 __all__ = [
     "LIBRARIES_VARIABLE",
@@ -72,10 +73,13 @@ __all__ = [
     "make_target",
     "mapped_data",
     "on_this_host",
+    "open_as_meant",
     "open_as_written",
+    "open_exact",
     "open_session",
     "parse_target",
     "placement",
+    "products_saturate",
     "read_cpu",
     "read_host",
     "session_options",

@@ -4,10 +4,25 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from modelwright.graph import load, with_weights_in_place
+from modelwright.graph import load, summary, with_weights_in_place
 from modelwright.targets._binding import SessionSpec
 from modelwright.targets._session import BoundSession, ModelBytes, open_session
 from modelwright.targets._target import parse_target
+
+_INTEGER = ("QLinear", "QGemm", "QAttention", "MatMulInteger", "ConvInteger", "DynamicQuantize")
+_EXACT = {"session.x64quantprecision": "1", "session.intra_op.allow_spinning": "0"}
+
+
+def open_exact(path: str | Path) -> BoundSession:
+    """On the CPU, optimized as for a user, with integer kernels that are slower and never saturate."""
+    return open_session(str(path), parse_target("cpu"), SessionSpec(config=_EXACT))
+
+
+def open_as_meant(path: str | Path) -> BoundSession:
+    """On the CPU, what a quantized graph says: pairs computed in float; integer operators, which have no float form,
+    without saturating."""
+    integers = any(op.op_type.startswith(_INTEGER) for op in summary(load(path)).ops)
+    return open_exact(path) if integers else open_as_written(path)
 
 
 def open_as_written(path: str | Path) -> BoundSession:

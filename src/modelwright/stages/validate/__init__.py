@@ -1,13 +1,25 @@
 """The gate: nothing is called built before it has been checked against what it was made from."""
 
 from modelwright.stages.validate._run import LIBRARIES, STAGE, VERSION, run_validate
-from modelwright.stages.validate._types import Check, OutputParity, ValidateOutcome, ValidateParams, cosine_bound
+from modelwright.stages.validate._types import (
+    Check,
+    Claim,
+    Fidelity,
+    Kernels,
+    OutputParity,
+    ValidateOutcome,
+    ValidateParams,
+    cosine_bound,
+)
 
 __all__ = [
     "LIBRARIES",
     "STAGE",
     "VERSION",
     "Check",
+    "Claim",
+    "Fidelity",
+    "Kernels",
     "OutputParity",
     "ValidateOutcome",
     "ValidateParams",

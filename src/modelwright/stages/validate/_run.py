@@ -2,73 +2,70 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from modelwright._json import dumps
 from modelwright._lazy import lazy
 from modelwright.errors import WrightError
 from modelwright.graph import Graph, ValueSpec, external_data, load, summary
-from modelwright.metrics import Accumulator, Aggregate
 from modelwright.sources import CalibrationSource, RandomCalibration, samples
 from modelwright.stages.validate._types import (
     Check,
+    Claim,
     OutputParity,
     ValidateOutcome,
     ValidateParams,
     cosine_bound,
     top1_bound,
 )
-from modelwright.targets import BoundSession, SessionSpec, open_as_written, open_session, parse_target
-from modelwright.worker import progress, task
+from modelwright.stages.validate._ways import NOT_TRIED, Ways, both_ways, fidelity
+from modelwright.worker import task
 
 if TYPE_CHECKING:
-    import numpy as np
     import onnx
-    from numpy.typing import NDArray
 else:
-    np = lazy("numpy")
     onnx = lazy("onnx")
 
 STAGE = "validate"
-VERSION = "4"
+VERSION = "5"
 LIBRARIES = ("onnxruntime", "onnx", "numpy")
 REPORT = "validation.json"
-_SCORES = re.compile("logit|score|prob|class|label", re.IGNORECASE)
-Outputs = Mapping[str, "NDArray[Any]"]
 
 
 @task
 def run_validate(
-    candidate: str, reference: str, workdir: str, precision: str, params: ValidateParams, data: CalibrationSource
+    candidate: str, reference: str, workdir: str, claim: Claim, params: ValidateParams, data: CalibrationSource
 ) -> ValidateOutcome:
     """Compare `candidate` with the export it came from; both run on the CPU, where every operator exists."""
     graph = load(candidate)
     same = _signature(graph, load(reference))
     checks = [_checker(graph), same]
-    outputs: tuple[OutputParity, ...] = ()
+    found = NOT_TRIED
     # Data that fits neither model is the user's affair; data that fits only the export is the artifact's.
     feeds = list(samples(data, graph, params.samples)) if same.passed else []
     try:
         if same.passed:
-            outputs = _parity(candidate, reference, feeds)
+            found = both_ways(candidate, reference, feeds, claim)
         checks.append(Check("runs on the CPU", same.passed, f"{len(feeds)} samples" if same.passed else "not tried"))
     except WrightError as error:
         checks.append(Check("runs on the CPU", False, str(error)))
-    if outputs:
-        checks += _verdicts(outputs, precision, params, isinstance(data, RandomCalibration))
-    cosines = [item.cosine for item in outputs if item.cosine is not None]
+    if found.outputs:
+        checks += _verdicts(found, claim.precision, params, isinstance(data, RandomCalibration))
     outcome = ValidateOutcome(
         passed=all(check.passed for check in checks),
-        precision=precision,
-        bound=_bound(precision, params),
-        worst_cosine=min(cosines) if len(cosines) == len(outputs) and cosines else None,
+        precision=claim.precision,
+        bound=_bound(claim.precision, params),
+        worst_cosine=fidelity(found.outputs).cosine,
         samples=len(feeds),
         random_inputs=isinstance(data, RandomCalibration),
         checks=tuple(checks),
-        outputs=outputs,
+        outputs=found.outputs,
+        decided_by=found.decided_by,
+        as_executed=found.as_executed,
+        as_written=found.as_written,
+        kernels=found.kernels,
+        note=found.note,
     )
     Path(workdir, REPORT).write_text(dumps(outcome), encoding="utf-8")
     return outcome
@@ -118,51 +115,8 @@ def _fits(value: ValueSpec, expected: ValueSpec) -> bool:
     return all(not (isinstance(a, int) and isinstance(b, int)) or a == b for a, b in pairs)
 
 
-def _parity(candidate: str, reference: str, feeds: Sequence[Mapping[str, Any]]) -> tuple[OutputParity, ...]:
-    progress("running the export", 0.1)
-    wanted = _answers(open_as_written(reference), feeds)
-    progress("running the artifact", 0.5)
-    # As a user will run it, but without threads that spin between two operators.
-    spec = SessionSpec(config={"session.intra_op.allow_spinning": "0"})
-    got = _answers(open_session(candidate, parse_target("cpu"), spec), feeds)
-    gathered: dict[str, Accumulator] = {name: Accumulator() for name in wanted[0]}
-    for one, other in zip(wanted, got, strict=True):
-        for name, accumulator in gathered.items():
-            if name in other:
-                accumulator.add(one[name], other[name])
-    scores = {name for name in gathered if _are_scores(name, [answer[name] for answer in wanted])}
-    return tuple(_output(name, found.aggregate(), name in scores) for name, found in gathered.items())
-
-
-def _are_scores(name: str, answers: Sequence[NDArray[Any]]) -> bool:
-    """By name, or because every row is a distribution. The largest number of an embedding or a state means nothing."""
-    if _SCORES.search(name):
-        return True
-    if any(answer.dtype.kind != "f" or answer.ndim == 0 or answer.shape[-1] < 2 for answer in answers):
-        return False
-    sums = np.concatenate([answer.reshape(-1, answer.shape[-1]).sum(axis=1) for answer in answers])
-    return bool(np.allclose(sums, 1.0, atol=1e-3)) and min(float(answer.min()) for answer in answers) >= 0.0
-
-
-def _answers(session: BoundSession, feeds: Sequence[Mapping[str, Any]]) -> list[Outputs]:
-    """Closes the session, so that two large models are never in memory together."""
-    with session:
-        return [session.run(feed) for feed in feeds]
-
-
-def _output(name: str, found: Aggregate, scores: bool) -> OutputParity:
-    return OutputParity(
-        output=name,
-        cosine=found.cosine.worst if not found.failed else None,
-        max_abs=found.max_abs.worst if not found.failed else None,
-        sqnr_db=found.sqnr_db.worst,
-        top1=found.top1.mean if scores else None,
-        identical=found.identical == found.samples > 0,
-        reason=found.problem or (found.cosine.reason if found.cosine.worst is None else None),
-    )
-
-
-def _verdicts(outputs: tuple[OutputParity, ...], precision: str, params: ValidateParams, random: bool) -> list[Check]:
+def _verdicts(found: Ways, precision: str, params: ValidateParams, random: bool) -> list[Check]:
+    outputs = found.outputs
     broken = [item for item in outputs if item.cosine is None]
     finite = Check("finite outputs", not broken, broken[0].reason or "" if broken else f"{len(outputs)} outputs")
     if broken:
@@ -173,7 +127,7 @@ def _verdicts(outputs: tuple[OutputParity, ...], precision: str, params: Validat
     close = Check(
         "close to the export",
         worst.cosine >= bound,
-        f"worst output {worst.output}: cosine {worst.cosine:.5f}, {precision} needs {bound}",
+        f"worst output {worst.output}: cosine {worst.cosine:.5f} {found.decided_by}, {precision} needs {bound}",
     )
     return [finite, close, *_top1(outputs, precision, params, random)]
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
+Way = Literal["as executed", "as written"]
 # How close an artifact must stay to its export: cosine of the worst output, by the precision it claims.
 _COSINE = {
     "fp32": 0.9999,
@@ -35,6 +36,14 @@ class ValidateParams:
 
 
 @dataclass(frozen=True)
+class Claim:
+    """What the artifact claims: its precision, and that the machines it is for never saturate 8-bit products."""
+
+    precision: str
+    exact_products: bool = False
+
+
+@dataclass(frozen=True)
 class Check:
     """One question of the gate. `detail` says what was seen, also when it passed."""
 
@@ -57,8 +66,33 @@ class OutputParity:
 
 
 @dataclass(frozen=True)
+class Fidelity:
+    """How close one way of computing the artifact comes to the export: worst output, worst sample.
+
+    `sqnr_db` is null when nothing differs; a null `cosine` comes with a reason.
+    """
+
+    cosine: float | None
+    sqnr_db: float | None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """What computed the artifact here: the CPU's instructions, and whether 8-bit products saturated when asked."""
+
+    features: tuple[str, ...] | None
+    saturate: bool
+
+
+@dataclass(frozen=True)
 class ValidateOutcome:
-    """`passed` is all checks; `worst_cosine` is that of the worst output, which decides."""
+    """`passed` is all checks; `worst_cosine` is that of the worst output, which decides.
+
+    A quantized artifact is computed twice: `as_executed` by onnxruntime's own kernels on this CPU, and `as_written`,
+    which is what its graph says without the limits of these kernels. The first decides and fills `outputs`, unless
+    this CPU saturates where the artifact's will not, or only other stages than quantization are judged.
+    """
 
     passed: bool
     precision: str
@@ -68,6 +102,11 @@ class ValidateOutcome:
     random_inputs: bool
     checks: tuple[Check, ...]
     outputs: tuple[OutputParity, ...]
+    decided_by: Way
+    as_executed: Fidelity
+    as_written: Fidelity
+    kernels: Kernels | None
+    note: str | None
 
 
 def cosine_bound(precision: str) -> float:
