@@ -46,3 +46,36 @@ def test_a_device_is_written_to_as_it_is(wright, tmp_path):
     answer = wright("perf", "model.onnx", "--iterations", 5, "--warmup", 1, "--quiet", "--output", "/dev/stdout")
     assert answer.code == 0, answer.err
     assert json.loads(answer.out.splitlines()[0])["command"] == "perf"
+
+
+OPTIMIZE = ("optimize", "model.onnx", "--opset", "20")
+
+
+@pytest.mark.parametrize("place", [".", "/", "..", "repository"])
+def test_dash_o_destroys_nothing(wright, tmp_path, place):
+    """Every place is refused before anything is built."""
+    here = tmp_path / "here"
+    here.mkdir()
+    models.save(models.mlp(), here)
+    for name in ("repository/.git/HEAD", "repository/model.onnx"):
+        (here / name).parent.mkdir(parents=True, exist_ok=True)
+        (here / name).write_bytes(b"dear")
+    before = {path: path.read_bytes() for path in here.rglob("*") if path.is_file()}
+    answer = wright(*OPTIMIZE, "-o", place, "--overwrite", cwd=here)
+    assert answer.code == 2, answer.err
+    assert "Will not replace" in answer.err or "is the model's own folder" in answer.err
+    assert {path: path.read_bytes() for path in here.rglob("*") if path.is_file()} == before
+    assert not list((tmp_path / "home" / "store" / "blobs").glob("*/*"))
+
+
+def test_a_second_build_keeps_an_edited_file(wright, tmp_path):
+    assert wright(*OPTIMIZE, "-o", "out").code == 0
+    (tmp_path / "out" / "model.onnx").write_bytes(b"edited by hand")
+    (tmp_path / "out" / "notes.txt").write_text("mine")
+    answer = wright(*OPTIMIZE, "-o", "out", "--overwrite")
+    assert answer.code == 2
+    assert "model.onnx in it was changed since modelwright wrote it" in answer.err
+    (tmp_path / "out" / "model.onnx").unlink()
+    assert wright(*OPTIMIZE, "-o", "out", "--overwrite").code == 0
+    assert (tmp_path / "out" / "notes.txt").read_text() == "mine"
+    assert (tmp_path / "out" / "model.onnx").stat().st_size > 100

@@ -2,7 +2,7 @@
 
 from modelwright.build._analyze import Analysis, Suggestion, analyze, place
 from modelwright.build._build import BuildResult, Built, PlannedStage, build, plan
-from modelwright.build._manifest import MANIFEST, assemble, deliver, manifest
+from modelwright.build._manifest import MANIFEST, assemble, check_folder, deliver, manifest
 from modelwright.build._recipe import Recipe, make_recipe, read_layer, recipe_file, toml_text
 from modelwright.build._resolve import Wishes, resolve_recipe
 from modelwright.build._stage import ModelInput, StageCall, StageEvent, StageResult, Watcher, peek_stage, run_stage
@@ -24,6 +24,7 @@ __all__ = [
     "analyze",
     "assemble",
     "build",
+    "check_folder",
     "deliver",
     "make_recipe",
     "manifest",

@@ -10,7 +10,9 @@ from typing import Any
 from modelwright import __version__
 from modelwright._json import dumps, plain
 from modelwright.build._build import SINGLE, BuildResult, Built
-from modelwright.build._stage import installed
+from modelwright.build._stage import MODEL, installed
+from modelwright.errors import UsageError
+from modelwright.sources import HfSource, OnnxSource
 from modelwright.store import Artifact, FileEntry, Produced, Store, stage_key
 
 MANIFEST = "wright.json"
@@ -21,6 +23,26 @@ def deliver(result: BuildResult, folder: Path, *, store: Store, overwrite: bool 
     """Write the build as a folder: a view of the store, swapped in whole, so that no stale file survives."""
     store.materialize(assemble(result, store), folder, overwrite=overwrite)
     return folder
+
+
+def check_folder(source: OnnxSource | HfSource, folder: Path | None, *, store: Store, overwrite: bool) -> None:
+    """Refuse before building a folder that the build could not go to; the model's own folder is never one."""
+    if folder is None:
+        return
+    if folder.resolve() == _own_folder(source):
+        raise UsageError(
+            f"{folder} is the model's own folder",
+            cause="what is there would be taken for the build, or the build for it",
+            fix="choose another folder",
+        )
+    store.check_destination(folder, (MANIFEST, MODEL), overwrite=overwrite)
+
+
+def _own_folder(source: OnnxSource | HfSource) -> Path | None:
+    """A model of the Hub has none: it is fetched into a cache of its own."""
+    if isinstance(source, OnnxSource):
+        return Path(source.path).resolve().parent
+    return Path(source.folder).resolve() if source.folder is not None else None
 
 
 def assemble(result: BuildResult, store: Store) -> Artifact:

@@ -18,6 +18,7 @@ from modelwright.errors import UsageError
 if TYPE_CHECKING:
     from modelwright import build as building
     from modelwright import store as stores
+    from modelwright.build import Recipe
     from modelwright.report import build as report
     from modelwright.sources import Source
     from modelwright.targets import Target
@@ -35,7 +36,7 @@ def folder_options(function: F) -> F:
     @click.option(
         "-o", "--output", type=click.Path(path_type=Path), help="Folder to write: model.onnx and wright.json."
     )
-    @click.option("--overwrite", is_flag=True, help="Replace a folder that wright did not write.")
+    @click.option("--overwrite", is_flag=True, help="Also write into a folder that holds other files; those stay.")
     @functools.wraps(function)
     def wrapper(*args: Any, output: Path | None, **kwargs: Any) -> Any:
         if output is not None and output.suffix == ".onnx":
@@ -82,20 +83,25 @@ class Delivery:
 
 def run_builds(command: str, jobs: list[tuple[Any, Any]], delivery: Delivery, out: Output) -> int:
     """Build every (source, recipe), write the folders, print the answer; 1 when a gate failed."""
-    results, folders = [], []
+    results, folders = [], [_folder(delivery, recipe, len(jobs)) for _, recipe in jobs]
     with stores.Store() as store, report.Watch(out.console(sys.stderr), quiet=out.quiet or out.json) as watch:
-        for source, recipe in jobs:
+        for (source, _), folder in zip(jobs, folders, strict=True):
+            building.check_folder(source, folder, store=store, overwrite=delivery.overwrite)
+        for (source, recipe), folder in zip(jobs, folders, strict=True):
             result = building.build(source, recipe, store=store, watch=watch, force=delivery.force)
-            folder = delivery.output
-            if folder is not None and len(jobs) > 1:
-                folder = folder / _slug(recipe.target)
             if folder is not None:
                 building.deliver(result, folder, store=store, overwrite=delivery.overwrite)
             results.append(result)
-            folders.append(folder)
     answer = {"passed": all(result.passed for result in results), "builds": report.documents(results, folders)}
     out.answer(command, answer, lambda _, console: report.render_builds(results, folders, console))
     return 0 if answer["passed"] else 1
+
+
+def _folder(delivery: Delivery, recipe: Recipe, jobs: int) -> Path | None:
+    """The folder itself, or one in it for each target."""
+    if delivery.output is None or jobs == 1:
+        return delivery.output
+    return delivery.output / _slug(recipe.target)
 
 
 def _slug(target: str) -> str:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from modelwright import store as stores
     from modelwright.build import Recipe
     from modelwright.quality import FixOptions, FixResult
+    from modelwright.sources import OnnxSource
     from modelwright.targets import Target
     from modelwright.worker import ProgressCallback
 else:
@@ -107,6 +108,8 @@ def run_fix(
         raise UsageError(
             "that build is not quantized", cause="its recipe has no quantize stage", fix="give the quantized build"
         )
+    with stores.Store() as store:
+        building.check_folder(_source(float_model), repair.output, store=store, overwrite=repair.overwrite)
     plan = quality.FixPlan(recipe.optimize, recipe.quantize, recipe.calibration, recipe.calibration_seed)
     result = quality.fix(float_model, plan, options, on_progress=tell)
     if not result.met:
@@ -126,7 +129,11 @@ def _recipe(float_model: Path, quant_model: Path, repair: Repair, target: Target
         "compile": False,
         "quantize": {"per_channel": any(word.startswith("per-axis") for word in facts.granularity)},
     }
-    return building.resolve_recipe(sources.OnnxSource(str(float_model.absolute())), target, wishes, layer)
+    return building.resolve_recipe(_source(float_model), target, wishes, layer)
+
+
+def _source(float_model: Path) -> OnnxSource:
+    return sources.OnnxSource(str(float_model.absolute()))
 
 
 def _deliver(float_model: Path, recipe: Recipe, repair: Repair) -> Path | None:
@@ -135,5 +142,5 @@ def _deliver(float_model: Path, recipe: Recipe, repair: Repair) -> Path | None:
     if repair.output is None:
         return None
     with stores.Store() as store:
-        result = building.build(sources.OnnxSource(str(float_model.absolute())), recipe, store=store)
+        result = building.build(_source(float_model), recipe, store=store)
         return building.deliver(result, repair.output, store=store, overwrite=repair.overwrite)

@@ -134,6 +134,15 @@ def remove_tree(path: Path) -> None:
                 shutil.rmtree(path, ignore_errors=True)
 
 
+def remove_empty(base: Path, name: str) -> None:
+    """Remove the folders between `base` and what was `name`, as far as nothing is left in them."""
+    folder = (base / name).parent
+    while folder != base and not any(folder.iterdir()):
+        step(f"remove {folder.name}")
+        folder.rmdir()
+        folder = folder.parent
+
+
 def _open_up(folder: Path) -> None:
     """A producer may leave read-only folders, and Windows keeps read-only files."""
     folder.chmod(stat.S_IRWXU)

@@ -1,20 +1,19 @@
-"""An artifact as a plain folder, built beside its destination and swapped in whole."""
+"""An artifact as a plain folder: swapped in whole, or file by file where others have files of their own."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import hashlib
-import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from modelwright import _json
 from modelwright._lazy import lazy
-from modelwright.errors import StoreError
+from modelwright.errors import StoreError, UsageError
 from modelwright.store import _fs
+from modelwright.store._destination import Survey, named, note, refusal, refused, survey, touched
 from modelwright.store._names import MARKER
 from modelwright.store._session import Session, fresh_name
 from modelwright.store._types import Artifact
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 else:
     filelock = lazy("filelock")
 
+_BOTH = ".wright-both.json"
 _NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP)
 
 
@@ -37,8 +37,11 @@ class Folder:
         digest = hashlib.sha256(place.encode()).hexdigest()[:12]
         # Without a turn (see below) the names must be unique.
         self._name = f"reader-{fresh_name()}" if session.journal.read_only else digest
-        self._fresh = self._target.with_name(f".wright-{self._name}-new")
-        self._aside = self._target.with_name(f".wright-{self._name}-old")
+        self._fresh = self._target.parent / f".wright-{self._name}-new"
+        self._aside = self._target.parent / f".wright-{self._name}-old"
+        self._inside = self._target / f".wright-{self._name}-new"
+        self._in_place = False
+        self._found = Survey()
 
     @contextlib.contextmanager
     def turn(self) -> Iterator[None]:
@@ -54,32 +57,37 @@ class Folder:
         """Clean up after a process that was killed here; it is our turn, so nobody works beside us."""
         if os.path.lexists(self._aside) and not os.path.lexists(self._target):
             _fs.rename(self._aside, self._target)
-        _fs.remove_tree(self._fresh)
-        _fs.remove_tree(self._aside)
+        for leftover in (self._fresh, self._aside, self._inside):
+            _fs.remove_tree(leftover)
 
-    def check_free(self, *, overwrite: bool) -> None:
-        """Refuse to replace anything but our own folder, with nothing of the user's in it."""
-        target, root = self._target.resolve(), self._session.root.resolve()
-        if target.is_relative_to(root) or root.is_relative_to(target):
-            raise self._refused("the store itself lives there", "Choose a folder outside of the store.")
-        fix = "Choose another folder, or allow it to be overwritten."
+    def check(self, names: Iterable[str], *, overwrite: bool) -> None:
+        """Refuse before anything is written; learn what may be replaced, and how."""
+        self._refuse_place(overwrite=overwrite)
         if not os.path.lexists(self._target):
             return
-        if not self._target.is_dir() and not self._target.is_symlink():
-            raise self._refused("there is a file of that name", "Choose another folder, or remove the file.")
-        if overwrite:
-            return
-        if self._target.is_symlink():
-            raise self._refused("it is a link, not a folder that modelwright made", fix)
-        foreign = _foreign(self._target)
-        if foreign is not None:
-            raise self._refused(f"modelwright did not write {foreign} in it", fix)
+        self._found = survey(self._target)
+        blocking = self._found.in_the_way(names) if overwrite else next(iter(self._found.theirs), None)
+        if blocking is not None:
+            raise refusal(self._target, self._found, blocking)
+        self._in_place = bool(self._found.theirs) or _is_fixed(self._target)
+
+    def _refuse_place(self, *, overwrite: bool) -> None:
+        target, root = self._target.resolve(), self._session.root.resolve()
+        elsewhere = "Choose another folder."
+        if target.is_relative_to(root) or root.is_relative_to(target):
+            raise refused(self._target, "the store itself lives there", elsewhere)
+        if target == target.parent:
+            raise refused(self._target, "it is the root of a disk", elsewhere)
+        if self._target.is_symlink() and not (overwrite and target.is_dir()):
+            raise refused(self._target, "it is a link, not a folder that modelwright made", elsewhere)
+        if self._target.exists() and not self._target.is_dir():
+            raise refused(self._target, "there is a file of that name", elsewhere)
 
     def copy(self, artifact: Artifact) -> None:
         """Fill a sibling folder, then swap. A kill leaves the old folder or the new one, at worst none."""
         with self._replacing(artifact) as folder:
             self._copy_files(artifact, folder)
-        _fs.flush_dir(self._target.parent)
+        _fs.flush_dir(self._target if self._in_place else self._target.parent)
 
     def link(self, artifact: Artifact) -> bool:
         """The same with hard links; whether the disk let us.
@@ -101,13 +109,17 @@ class Folder:
 
     @contextlib.contextmanager
     def _replacing(self, artifact: Artifact) -> Iterator[Path]:
+        fresh = self._inside if self._in_place else self._fresh
         try:
-            _fs.make_dir(self._fresh)
-            yield self._fresh
-            _fs.write_file(self._fresh / MARKER, _marker(artifact))
-            self._swap()
+            _fs.make_dir(fresh)
+            yield fresh
+            _fs.write_file(fresh / MARKER, note(artifact, named(artifact.files)))
+            if self._in_place:
+                self._move_in(artifact)
+            else:
+                self._swap()
         finally:
-            _fs.remove_tree(self._fresh)
+            _fs.remove_tree(fresh)
 
     def _copy_files(self, artifact: Artifact, folder: Path) -> None:
         for file in artifact.files:
@@ -117,8 +129,8 @@ class Folder:
             # After the copy, so that a change meanwhile is seen too.
             if self._session.blobs.fault(file.digest, file.size) is not None:
                 raise damaged(artifact, file.name)
-            _fs.chmod(target, _fs.WRITABLE)
             _fs.flush_file(target)
+            _fs.chmod(target, _fs.WRITABLE)  # last, so that its change time is later than its last write
 
     def _link_files(self, artifact: Artifact, folder: Path) -> None:
         for file in artifact.files:
@@ -134,15 +146,34 @@ class Folder:
         if replaces:
             _fs.rename(self._target, self._aside)
         try:
+            if replaces:
+                self._require_untouched(self._aside)
             _fs.rename(self._fresh, self._target)
-        except OSError:
+        except (OSError, UsageError):
             if replaces:
                 self._aside.replace(self._target)
             raise
         _fs.remove_tree(self._aside)
 
-    def _refused(self, cause: str, fix: str) -> StoreError:
-        return StoreError(f"Will not replace {self._target}", cause=cause, fix=fix)
+    def _move_in(self, artifact: Artifact) -> None:
+        """File by file, beside those of others. A kill leaves old and new ones, all of them noted as ours."""
+        self._require_untouched(self._target)
+        before = {(name, file.digest) for name, file in self._found.ours.items() if name != MARKER}
+        _fs.write_file(self._inside / _BOTH, note(artifact, before | named(artifact.files)))
+        _fs.rename(self._inside / _BOTH, self._target / MARKER)
+        for file in artifact.files:
+            _fs.make_dir((self._target / file.name).parent)
+            _fs.rename(self._inside / file.name, self._target / file.name)
+        for name in {name for name, _ in before} - {file.name for file in artifact.files}:
+            _fs.unlink(self._target / name)
+            _fs.remove_empty(self._target, name)
+        _fs.rename(self._inside / MARKER, self._target / MARKER)
+
+    def _require_untouched(self, folder: Path) -> None:
+        """Nobody may have edited what is about to be replaced while we were copying."""
+        name = touched(folder, self._found, self._inside.name)
+        if name is not None:
+            raise refused(self._target, f"{name} in it was changed just now", "Run the same command again.")
 
 
 def damaged(artifact: Artifact, name: str) -> StoreError:
@@ -153,17 +184,7 @@ def damaged(artifact: Artifact, name: str) -> StoreError:
     )
 
 
-def _marker(artifact: Artifact) -> bytes:
-    note = {"key": artifact.key, "digest": artifact.digest, "files": [file.name for file in artifact.files]}
-    return _json.dumps(note).encode()
-
-
-def _foreign(folder: Path) -> str | None:
-    """A file in the folder that its marker does not name. An empty folder holds none."""
-    present = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
-    try:
-        known = {MARKER, *json.loads((folder / MARKER).read_bytes())["files"]}
-    except (OSError, ValueError, TypeError, KeyError):
-        known = set()
-    foreign = sorted(present - known)
-    return foreign[0] if foreign else None
+def _is_fixed(folder: Path) -> bool:
+    """A folder that cannot be swapped: somebody stands in it, a disk hangs on it, or a link leads to it."""
+    real = folder.resolve()
+    return folder.is_symlink() or Path.cwd().is_relative_to(real) or real.is_mount()

@@ -8,7 +8,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -150,15 +150,16 @@ class Store:
     def materialize(
         self, artifact: Artifact, destination: Path, *, link: bool = False, overwrite: bool = False
     ) -> Path:
-        """Write the artifact as a folder; replaces only a folder that this made, unless told to overwrite.
+        """Write the artifact as a folder; replaces only files that this wrote and that nobody changed.
 
+        `overwrite` also writes into a folder that holds files of others, which stay as they are.
         Files are clones or copies that may be edited. `link=True` makes read-only hard links where it can:
         for internal use only, since writing through one would damage the store (which notices).
         """
         session = self._session()
         folder = Folder(session, destination)
         with disk_errors(destination, f"write {destination}"), folder.turn():
-            folder.check_free(overwrite=overwrite)
+            folder.check([file.name for file in artifact.files], overwrite=overwrite)
             if link and not session.journal.read_only:
                 self._require(session, artifact)
                 if folder.link(artifact):
@@ -166,6 +167,12 @@ class Store:
             with self.lease(artifact):
                 folder.copy(artifact)
         return destination
+
+    def check_destination(self, destination: Path, names: Iterable[str] = (), *, overwrite: bool = False) -> None:
+        """Refuse a folder that `materialize` would refuse, before the work whose result goes there."""
+        folder = Folder(self._session(), destination)
+        with disk_errors(destination, f"write {destination}"), folder.turn():
+            folder.check(names, overwrite=overwrite)
 
     @contextlib.contextmanager
     def lease(self, artifact: Artifact) -> Iterator[Artifact]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import hashlib
 import os
 import stat
 from pathlib import Path
 
 import pytest
 
-from modelwright.errors import StoreError
+from modelwright.errors import StoreError, UsageError
 from modelwright.store import _fs
 
 MARKER = ".wright-artifact.json"
 both = pytest.mark.parametrize("link", [False, True], ids=["copy", "link"])
+overwrites = pytest.mark.parametrize("overwrite", [False, True], ids=["plain", "overwrite"])
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -35,7 +38,7 @@ def test_copies_are_writable_and_writing_them_leaves_the_store_whole(store, key,
     assert stat.S_IMODE((out / "m").stat().st_mode) == 0o644
     (out / "m").write_bytes(b"edited")
     assert store.verify().clean
-    assert tree(store.materialize(artifact, out)) == {"m": b"stored"}
+    assert tree(store.materialize(artifact, tmp_path / "again")) == {"m": b"stored"}
 
 
 def test_links_share_the_content_and_keep_large_hits_cheap(store, key, writer, tmp_path, monkeypatch) -> None:
@@ -43,8 +46,8 @@ def test_links_share_the_content_and_keep_large_hits_cheap(store, key, writer, t
     hashed = []
     real = _fs.hash_file
     monkeypatch.setattr(_fs, "hash_file", lambda p: hashed.append(p.stat().st_size) or real(p))
-    for _ in range(3):
-        out = store.materialize(store.get(key()), tmp_path / "out", link=True)
+    for number in range(3):
+        out = store.materialize(store.get(key()), tmp_path / f"out {number}", link=True)
     assert (out / "m").stat().st_ino == artifact.path("model").stat().st_ino
     assert max(hashed) < 1000  # only the small files are ever hashed again
 
@@ -58,25 +61,121 @@ def test_no_file_of_an_earlier_content_survives(store, key, writer, tmp_path, li
     assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".wright")] == []
 
 
-def test_a_folder_it_did_not_make_is_refused_unless_told(store, key, writer, tmp_path) -> None:
+def test_a_folder_it_did_not_make_is_refused_and_written_beside_when_told(store, key, writer, tmp_path) -> None:
     artifact = store.once(key(), writer({"m": b"1"})).artifact
     out = tmp_path / "photos"
     out.mkdir()
     (out / "holiday.jpg").write_bytes(b"dear")
-    with pytest.raises(StoreError) as caught:
+    with pytest.raises(UsageError) as caught:
         store.materialize(artifact, out)
     assert "holiday.jpg" in caught.value.cause
-    assert (out / "holiday.jpg").read_bytes() == b"dear"
-    assert tree(store.materialize(artifact, out, overwrite=True)) == {"m": b"1"}
+    assert tree(store.materialize(artifact, out, overwrite=True)) == {"m": b"1", "holiday.jpg": b"dear"}
+
+
+@overwrites
+@pytest.mark.parametrize("harm", [lambda out: (out / "m").write_bytes(b"mine"), lambda out: relink(out / "m")])
+def test_a_file_of_ours_that_was_edited_is_the_users(store, key, writer, tmp_path, overwrite, harm) -> None:
+    first = store.once(key(n=1), writer({"m": b"1", "n": b"1"})).artifact
+    second = store.once(key(n=2), writer({"m": b"2"})).artifact
+    out = store.materialize(first, tmp_path / "out")
+    harm(out)
+    before = tree(out)
+    with pytest.raises(UsageError, match="Will not replace") as caught:
+        store.materialize(second, out, overwrite=overwrite)
+    assert caught.value.cause == "m in it was changed since modelwright wrote it"
+    assert tree(out) == before
+
+
+def relink(path: Path) -> None:
+    path.unlink()
+    (path.parent.parent / "elsewhere").write_bytes(b"1")
+    path.symlink_to(path.parent.parent / "elsewhere")
+
+
+@overwrites
+@pytest.mark.parametrize(
+    "marker",
+    ['{"files": ["thesis.txt", "m"]}', '{"files": [{"name": "thesis.txt", "digest": "DIGEST"}]}', "[", ""],
+)
+def test_a_note_written_by_hand_proves_nothing(store, key, writer, tmp_path, overwrite, marker) -> None:
+    artifact = store.once(key(), writer({"m": b"1"})).artifact
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "thesis.txt").write_bytes(b"work")
+    (out / MARKER).write_text(marker.replace("DIGEST", hashlib.sha256(b"work").hexdigest()))
+    with pytest.raises(UsageError):
+        store.materialize(artifact, out, overwrite=overwrite)
+    assert (out / "thesis.txt").read_bytes() == b"work"
+
+
+@overwrites
+@pytest.mark.parametrize("theirs", ["m", "sub", "sub/x/deep.txt", "other/sub", ".git/HEAD"])
+def test_what_stands_in_the_way_is_never_removed(store, key, writer, tmp_path, overwrite, theirs) -> None:
+    artifact = store.once(key(), writer({"m": b"1", "sub/x": b"1"})).artifact
+    path = tmp_path / "out" / theirs
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"dear")
+    blocks = theirs in ("m", "sub", "sub/x/deep.txt") or not overwrite
+    with pytest.raises(UsageError) if blocks else contextlib.nullcontext():
+        store.materialize(artifact, tmp_path / "out", overwrite=overwrite)
+    assert path.read_bytes() == b"dear"
+    assert (tmp_path / "out" / MARKER).exists() is not blocks
+
+
+def test_written_beside_others_only_our_old_files_go(store, key, writer, tmp_path) -> None:
+    first = store.once(key(n=1), writer({"m": b"1", "m.data": b"old", "sub/x": b"x"})).artifact
+    second = store.once(key(n=2), writer({"m": b"2"})).artifact
+    out = store.materialize(first, tmp_path / "out")
+    (out / "notes.txt").write_text("mine")
+    (out / "sub" / "theirs").write_text("mine too")
+    assert tree(store.materialize(second, out, overwrite=True)) == {
+        "m": b"2",
+        "notes.txt": b"mine",
+        "sub/theirs": b"mine too",
+    }
+    (out / "notes.txt").unlink()
+    (out / "sub" / "theirs").unlink()
+    (out / "sub").rmdir()
+    assert tree(store.materialize(first, out)) == {"m": b"1", "m.data": b"old", "sub/x": b"x"}
+
+
+def test_the_folder_one_stands_in_is_filled_and_stays_itself(store, key, writer, tmp_path, monkeypatch) -> None:
+    artifact = store.once(key(), writer({"m": b"1"})).artifact
+    out = tmp_path / "here"
+    out.mkdir()
+    inode = out.stat().st_ino
+    monkeypatch.chdir(out)
+    for _ in range(2):
+        assert tree(store.materialize(artifact, Path())) == {"m": b"1"}
+    assert out.stat().st_ino == inode
 
 
 def test_a_file_the_user_added_to_our_folder_is_not_lost(store, key, writer, tmp_path) -> None:
     artifact = store.once(key(), writer({"m": b"1"})).artifact
     out = store.materialize(artifact, tmp_path / "out")
     (out / "notes.txt").write_text("mine")
-    with pytest.raises(StoreError, match="Will not replace"):
+    with pytest.raises(UsageError, match="Will not replace"):
         store.materialize(artifact, out)
     assert (out / "notes.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["m", "new.txt"])
+@pytest.mark.parametrize("beside", [False, True], ids=["swapped", "in place"])
+def test_an_edit_while_we_copy_is_not_lost(store, key, writer, tmp_path, monkeypatch, name, beside) -> None:
+    first = store.once(key(n=1), writer({"m": b"1"})).artifact
+    second = store.once(key(n=2), writer({"m": b"2"})).artifact
+    out = store.materialize(first, tmp_path / "out")
+    if beside:
+        (out / "theirs").write_bytes(b"dear")
+
+    def hook(step: str) -> None:
+        if step == "clone to m":
+            (out / name).write_bytes(b"just now")
+
+    monkeypatch.setattr(_fs, "hook", hook)
+    with pytest.raises(UsageError, match="Will not replace"):
+        store.materialize(second, out, overwrite=beside)
+    assert (out / name).read_bytes() == b"just now"
 
 
 def test_an_empty_folder_is_filled_and_a_file_is_refused(store, key, writer, tmp_path) -> None:
@@ -84,27 +183,33 @@ def test_an_empty_folder_is_filled_and_a_file_is_refused(store, key, writer, tmp
     (tmp_path / "empty").mkdir()
     assert tree(store.materialize(artifact, tmp_path / "empty")) == {"m": b"1"}
     (tmp_path / "file").write_bytes(b"f")
-    with pytest.raises(StoreError):
+    with pytest.raises(UsageError):
         store.materialize(artifact, tmp_path / "file", overwrite=True)
     assert (tmp_path / "file").read_bytes() == b"f"
 
 
-def test_a_link_is_refused_and_what_it_points_to_survives_an_overwrite(store, key, writer, tmp_path) -> None:
+def test_a_link_is_refused_or_followed_and_what_it_points_to_survives(store, key, writer, tmp_path) -> None:
     artifact = store.once(key(), writer({"m": b"1"})).artifact
     (tmp_path / "real").mkdir(mode=0o750)
     (tmp_path / "real" / "f").write_bytes(b"f")
     (tmp_path / "out").symlink_to(tmp_path / "real")
-    with pytest.raises(StoreError, match="Will not replace"):
+    with pytest.raises(UsageError, match="Will not replace"):
         store.materialize(artifact, tmp_path / "out")
-    assert tree(store.materialize(artifact, tmp_path / "out", overwrite=True)) == {"m": b"1"}
-    assert (tmp_path / "real" / "f").read_bytes() == b"f"
+    assert tree(store.materialize(artifact, tmp_path / "out", overwrite=True)) == {"m": b"1", "f": b"f"}
+    assert (tmp_path / "out").is_symlink()
     assert stat.S_IMODE((tmp_path / "real").stat().st_mode) == 0o750
+
+
+def test_the_root_of_the_disk_is_refused(store, key, writer) -> None:
+    artifact = store.once(key(), writer({"m": b"1"})).artifact
+    with pytest.raises(UsageError, match="Will not replace"):
+        store.materialize(artifact, Path("/"), overwrite=True)
 
 
 @pytest.mark.parametrize("place", [".", "blobs", "blobs/new", ".."])
 def test_the_store_itself_is_never_a_destination(store, key, writer, root, place) -> None:
     artifact = store.once(key(), writer({"m": b"1"})).artifact
-    with pytest.raises(StoreError, match="Will not replace"):
+    with pytest.raises(UsageError, match="Will not replace"):
         store.materialize(artifact, root / place, overwrite=True)
     assert store.verify().clean
 

@@ -71,6 +71,12 @@ def link(store: Store) -> None:
     materialize(store, link=True)
 
 
+def beside(store: Store) -> None:
+    artifact = store.get(KEY)
+    assert artifact is not None
+    store.materialize(artifact, out, overwrite=True)
+
+
 def discard(store: Store) -> None:
     assert store.get(KEY) is None
 
@@ -89,6 +95,11 @@ def with_folder() -> None:
     with_entries()
     with Store(root) as store:
         store.materialize(store.once(OLD_KEY, lambda folder: write(folder, OLD)).artifact, out)
+
+
+def with_theirs() -> None:
+    with_folder()
+    (out / "theirs").write_bytes(b"dear")
 
 
 def with_damage() -> None:
@@ -113,6 +124,7 @@ SCENARIOS: dict[str, tuple[Callable[[], None], Callable[[Store], None]]] = {
     "discard": (with_damage, discard),
     "materialize": (with_folder, materialize),
     "link": (with_folder, link),
+    "beside": (with_theirs, beside),
 }
 
 
@@ -126,6 +138,9 @@ def check_after_kill(store: Store) -> None:
     assert not list((root / "tmp").iterdir()), "temp files of a dead process"
     if scenario in ("materialize", "link"):
         assert not out.exists() or tree(out) in (OLD, FILES), "a half-written folder is visible"
+    if scenario == "beside":
+        assert (out / "theirs").read_bytes() == b"dear"
+        assert (out / ".wright-artifact.json").exists()
 
 
 def check_at_end(store: Store) -> None:
@@ -135,6 +150,8 @@ def check_at_end(store: Store) -> None:
     if scenario in ("materialize", "link"):
         assert tree(out) == FILES
         assert [path.name for path in out.parent.iterdir()] == ["model"], "something was left beside it"
+    if scenario == "beside":
+        assert tree(out) == {**FILES, "theirs": b"dear"}
     if scenario in ("once", "reuse", "put"):
         assert store.get(KEY) is not None
     if scenario == "gc":
