@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from modelwright.errors import InputError, WrightError
-from modelwright.graph import ModelSummary, load, summary
+from modelwright.graph import ModelSummary, load, model_bytes, summary
 from modelwright.sources import RandomCalibration, specs_from_graph, symbolic_sizes
 from modelwright.stages.optimize import PRESETS, OptimizeParams, passes, run_optimize
 from modelwright.stages.quantize import QuantizeParams, run_quantize
@@ -72,7 +72,7 @@ def analyze(model: Path, target: Target, *, suggest: bool = True) -> Analysis:
 
 def place(model: Path, target: Target) -> Placement:
     """The placement, asked in a child."""
-    return run(placement.call(str(model), target), timeout=_PLACEMENT_S).unwrap()
+    return run(placement.call(str(model), target), timeout=_PLACEMENT_S, size=model_bytes(model)).unwrap()
 
 
 def _to_gain(found: Placement) -> bool:
@@ -110,7 +110,7 @@ def _try(trial: _Trial, model: Path, target: Target, before: Placement) -> Sugge
     """The change made and placed; None when it cannot be made or does not help."""
     with tempfile.TemporaryDirectory(prefix="wright-trial-") as folder:
         try:
-            run(_task(trial, model, folder), timeout=_TRIAL_S).unwrap()
+            run(_task(trial, model, folder), timeout=_TRIAL_S, size=model_bytes(model)).unwrap()
             after = place(Path(folder, "model.onnx"), target)
         except WrightError:
             return None

@@ -14,6 +14,7 @@ from modelwright.sources import (
     RandomCalibration,
     calibration_identity,
     calibration_source,
+    data_bytes,
 )
 from modelwright.stages import compile as compiling
 from modelwright.stages import export as exporting
@@ -22,9 +23,9 @@ from modelwright.stages import quantize as quantizing
 from modelwright.stages import validate as validating
 from modelwright.targets import parse_target, read_cpu
 
-_HOUR = 3600.0
-# Simulated inference is slow, so what runs a compiled model gets longer than it would need on a device.
-_LIMITS = {"export": 2 * _HOUR, "optimize": _HOUR, "quantize": 4 * _HOUR, "validate": _HOUR, "compile": 2 * _HOUR}
+# Seconds without a sign of progress, for a model of no size; its bytes add to them. Simulated inference is slow, so
+# what runs a compiled model gets longer than it would need on a device.
+_LIMITS = {"export": 1800.0, "optimize": 600.0, "quantize": 900.0, "validate": 900.0, "compile": 3600.0}
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ def export_call(source: HfSource, recipe: Recipe) -> StageCall:
         label=source.name,
         extra={"source": digest(source.identity())},
         timeout_s=_LIMITS["export"],
+        size=source.weight_bytes(),
     )
 
 
@@ -66,6 +68,7 @@ def optimize_call(subject: Subject, model: ModelInput, recipe: Recipe) -> StageC
         label=subject.label,
         extra={},
         timeout_s=_LIMITS["optimize"],
+        size=model.size,
     )
 
 
@@ -85,6 +88,7 @@ def quantize_call(subject: Subject, model: ModelInput, recipe: Recipe) -> StageC
         label=subject.label,
         extra={"calibration": calibration_identity(data, params.samples)} if data is not None else {},
         timeout_s=_LIMITS["quantize"],
+        size=_with_data(model.size, data),
     )
 
 
@@ -106,6 +110,7 @@ def validate_call(subject: Subject, model: ModelInput, recipe: Recipe) -> StageC
         label=subject.label,
         extra={"data": calibration_identity(data, params.samples), **kernels},
         timeout_s=_LIMITS["validate"],
+        size=_with_data(model.size + subject.exported.size, data),
     )
 
 
@@ -135,7 +140,13 @@ def compile_call(subject: Subject, model: ModelInput, recipe: Recipe) -> StageCa
         label=subject.label,
         extra={},
         timeout_s=_LIMITS["compile"],
+        size=model.size,
     )
+
+
+def _with_data(size: int, data: CalibrationSource | None) -> int | None:
+    more = 0 if data is None else data_bytes(data)
+    return None if more is None else size + more
 
 
 def calibration_of(subject: Subject, recipe: Recipe, seed: int | None = None) -> CalibrationSource:

@@ -36,6 +36,10 @@ class ModelInput:
         skip = len(self.folder) + 1 if self.folder else 0
         return digest(sorted((file.name[skip:], file.digest) for file in self.files))
 
+    @property
+    def size(self) -> int:
+        return sum(file.size for file in self.files)
+
     def model(self, base: Path) -> str:
         return str(base / self.folder / MODEL)
 
@@ -44,7 +48,8 @@ class ModelInput:
 class StageCall:
     """One stage to run: what shapes its result, and the task that makes it.
 
-    `inputs` are models by name, handed to `task` as paths; `extra` are further digests for the key.
+    `inputs` are models by name, handed to `task` as paths; `extra` are further digests for the key. `size` is what the
+    work is about in bytes, where that says how much time and memory it may take.
     """
 
     stage: str
@@ -56,6 +61,7 @@ class StageCall:
     label: str
     extra: Mapping[str, str]
     timeout_s: float
+    size: int | None
 
     @property
     def key(self) -> Key:
@@ -108,6 +114,7 @@ def run_stage(store: Store, call: StageCall, watch: Watcher, worker: Worker | No
             result = execute(
                 call.task(models, str(workdir)),
                 timeout=call.timeout_s,
+                size=call.size,
                 on_progress=lambda message, fraction: watch(StageEvent(call.stage, call.label, message, fraction)),
             )
         notes = {

@@ -63,7 +63,6 @@ def loop_options(function: F) -> F:
     @click.option("--threads", type=int, help="Intra-op threads (default: the CPUs this process may use).")
     @click.option("--ep-option", multiple=True, metavar="KEY=VALUE", help="Option of the EP; repeatable.")
     @click.option("--runtime", metavar="NAME", help="Measure in this runtime (see `wright runtime`).")
-    @click.option("--timeout", default=3600.0, show_default=True, help="Seconds a session may take beyond --duration.")
     @click.option("--no-wait", is_flag=True, help="Fail when another measurement runs, instead of waiting.")
     @functools.wraps(function)
     def wrapper(
@@ -74,7 +73,6 @@ def loop_options(function: F) -> F:
             duration_s=duration,
             warmup=_warmup(warmup),
             provider_options=_pairs("--ep-option", ep_option),
-            timeout_s=kwargs.pop("timeout"),
             wait=not no_wait,
             **{name: kwargs.pop(name) for name in names},
         )

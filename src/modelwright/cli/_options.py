@@ -16,17 +16,19 @@ from modelwright._json import dumps, plain
 from modelwright._lazy import lazy
 from modelwright._text import visible_json
 from modelwright.cli._streams import is_unicode, say
+from modelwright.cli._types import Duration, Size
 from modelwright.errors import UsageError
 
 if TYPE_CHECKING:
     import rich.console
 
-    from modelwright import sources, targets
+    from modelwright import sources, targets, worker
     from modelwright.report import screen as screens
 else:
     screens = lazy("modelwright.report.screen")
     sources = lazy("modelwright.sources")
     targets = lazy("modelwright.targets")
+    worker = lazy("modelwright.worker")
 
 F = TypeVar("F", bound=Callable[..., Any])
 SCHEMA_VERSION = 1
@@ -127,6 +129,23 @@ def target_options(function: F) -> F:
             )
         wanted = [targets.make_target(ep, device)] if ep else [targets.parse_target(name) for name in names or ("cpu",)]
         return function(*args, wanted=tuple(dict.fromkeys(wanted)), **kwargs)
+
+    return wrapper  # type: ignore[return-value]
+
+
+def limit_options(function: F) -> F:
+    """Adds --memory and --timeout, which hold for every child process the command starts."""
+
+    @click.option("--memory", type=Size(), help="What a stage may hold, for example 8GB. Default: by the model's size.")
+    @click.option(
+        "--timeout",
+        type=Duration("s"),
+        help="How long a stage may take, for example 30m. Default: by the model's size.",
+    )
+    @functools.wraps(function)
+    def wrapper(*args: Any, memory: int | None, timeout: float | None, **kwargs: Any) -> Any:
+        with worker.limited(memory=memory, timeout=timeout):
+            return function(*args, **kwargs)
 
     return wrapper  # type: ignore[return-value]
 

@@ -34,12 +34,16 @@ class Size(click.ParamType[int]):
 
 
 class Duration(click.ParamType[float]):
-    """`30d`, `12h`, `90s`, in seconds."""
+    """`30d`, `12h`, `90s`, in seconds; a bare number too where `bare` says its unit."""
 
     name = "TIME"
 
+    def __init__(self, bare: str = "") -> None:
+        self._bare = bare
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhdw])", str(value).strip().lower())
-        if found is None:
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhdw]?)", str(value).strip().lower())
+        unit = (found.group(2) or self._bare) if found is not None else ""
+        if found is None or not unit:
             self.fail(f"'{value}' is not a time; write for example 30d, 12h or 90s", param, ctx)
-        return float(found.group(1)) * _SECONDS[found.group(2)]
+        return float(found.group(1)) * _SECONDS[unit]

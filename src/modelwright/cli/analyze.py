@@ -9,7 +9,7 @@ import click
 
 from modelwright._lazy import lazy
 from modelwright.cli._exits import CANNOT_TELL, NO
-from modelwright.cli._options import Output, output_options, target_options
+from modelwright.cli._options import Output, limit_options, output_options, target_options
 
 if TYPE_CHECKING:
     from modelwright import build as building
@@ -24,6 +24,7 @@ else:
 @click.argument("model", type=click.Path(path_type=Path))
 @target_options
 @click.option("--suggest/--no-suggest", default=True, help="Try changes that could move more nodes to the target.")
+@limit_options
 @output_options
 def command(model: Path, wanted: tuple[Target, ...], suggest: bool, out: Output) -> int:
     """Which nodes of MODEL (.onnx or build folder) each target really takes: its own partitioner is asked.

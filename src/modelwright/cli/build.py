@@ -9,7 +9,7 @@ import click
 
 from modelwright._lazy import lazy
 from modelwright.cli._building import Delivery, buildable, calibration_options, folder_options, run_builds
-from modelwright.cli._options import Output, output_options, parse_dims, source_options, target_options
+from modelwright.cli._options import Output, limit_options, output_options, parse_dims, source_options, target_options
 
 if TYPE_CHECKING:
     from modelwright import build as building
@@ -38,6 +38,7 @@ else:
 )
 @folder_options
 @click.option("--plan", "only_plan", is_flag=True, help="Say what would run and what is in the store; run nothing.")
+@limit_options
 @output_options
 def command(source: Source, wanted: tuple[Target, ...], out: Output, **said: Any) -> int:
     """Take a model to checked artifacts: export, optimize, quantize, validate, compile.

@@ -16,7 +16,7 @@ from modelwright._lazy import lazy
 from modelwright._output import check_output
 from modelwright.cli._exits import NO
 from modelwright.cli._measuring import input_options, told
-from modelwright.cli._options import Output, output_options
+from modelwright.cli._options import Output, limit_options, output_options
 from modelwright.cli._streams import say
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def judge_options(function: F) -> F:
 @input_options
 @click.option("--fail-if-slower", is_flag=True, help="Exit 1 when an arm is proven slower than the base.")
 @click.option("--output", type=click.Path(path_type=Path), help="Write everything, every sample too, to this file.")
+@limit_options
 @output_options
 def command(
     arms: tuple[str, ...],

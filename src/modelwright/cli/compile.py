@@ -9,7 +9,7 @@ import click
 
 from modelwright._lazy import lazy
 from modelwright.cli._building import Delivery, folder_options, only, run_builds
-from modelwright.cli._options import Output, output_options, target_options
+from modelwright.cli._options import Output, limit_options, output_options, target_options
 
 if TYPE_CHECKING:
     from modelwright import build as building
@@ -25,6 +25,7 @@ else:
 @target_options
 @click.option("--embed", is_flag=True, help="Put the compiled binary into the .onnx file.")
 @folder_options
+@limit_options
 @output_options
 def command(
     model: Path, wanted: tuple[Target, ...], embed: bool, output: Path | None, overwrite: bool, out: Output

@@ -13,7 +13,7 @@ from modelwright._lazy import lazy
 from modelwright._output import check_output, write_output
 from modelwright.cli._building import only
 from modelwright.cli._fixing import Repair, Repaired, fix_options, run_fix
-from modelwright.cli._options import Output, output_options, target_options
+from modelwright.cli._options import Output, limit_options, output_options, target_options
 from modelwright.cli._types import Size
 from modelwright.cli.eval import Ratio
 
@@ -49,6 +49,7 @@ _SAMPLES, _FIX_SAMPLES = 8, 64
 @click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write a page with curves and tables.")
 @fix_options
 @target_options
+@limit_options
 @output_options
 def command(
     float_model: Path, quant_model: Path | None, wanted: tuple[Target, ...], fail_under_db: float | None,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from modelwright._lazy import lazy
-from modelwright.cli._options import Output, output_options
+from modelwright.cli._options import Output, limit_options, output_options
 from modelwright.errors import UsageError
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ def data_options(function: F) -> F:
 @click.option("--min-sqnr", type=float, help="With --outputs: dB, of the worst sample of every output.")
 @click.option("--target", default="cpu", show_default=True, help="What the candidate runs on.")
 @click.option("--reference-target", default="cpu", show_default=True, help="What the reference runs on.")
+@limit_options
 @output_options
 def command(
     candidate: Path,

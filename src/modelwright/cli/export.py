@@ -9,7 +9,7 @@ import click
 
 from modelwright._lazy import lazy
 from modelwright.cli._building import Delivery, buildable, folder_options, run_builds
-from modelwright.cli._options import Output, output_options, source_options
+from modelwright.cli._options import Output, limit_options, output_options, source_options
 from modelwright.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ else:
 @source_options
 @click.option("--opset", type=int, help="The opset the model must have.")
 @folder_options
+@limit_options
 @output_options
 def command(source: Source, opset: int | None, output: Path | None, overwrite: bool, out: Output) -> int:
     """Hugging Face model to ONNX, checked against PyTorch on inputs it was not traced with.

@@ -10,16 +10,17 @@ import click
 
 from modelwright._lazy import lazy
 from modelwright.cli._building import Delivery, folder_options, run_builds
-from modelwright.cli._options import Output, output_options, parse_dims
+from modelwright.cli._options import Output, limit_options, output_options, parse_dims
 from modelwright.errors import UsageError
 
 if TYPE_CHECKING:
     from modelwright import build as building
-    from modelwright import sources, targets, worker
+    from modelwright import graph, sources, targets, worker
     from modelwright.report import passes as report
     from modelwright.stages import optimize as optimizing
 else:
     building = lazy("modelwright.build")
+    graph = lazy("modelwright.graph")
     sources = lazy("modelwright.sources")
     targets = lazy("modelwright.targets")
     worker = lazy("modelwright.worker")
@@ -37,6 +38,7 @@ _CHECK_S = 3600.0
 @click.option("--list", "listing", is_flag=True, help="List every pass and preset.")
 @click.option("--check", is_flag=True, help="Run each pass alone and say which ones change MODEL.")
 @folder_options
+@limit_options
 @output_options
 def command(
     model: Path | None,
@@ -70,6 +72,6 @@ def _check(model: Path, out: Output) -> int:
     with tempfile.TemporaryDirectory(prefix="wright-check-") as folder:
         names = tuple(item.name for item in optimizing.passes())
         task = optimizing.check_passes.call(str(model.absolute()), folder, names)
-        effects = worker.run(task, timeout=_CHECK_S).unwrap()
+        effects = worker.run(task, timeout=_CHECK_S, size=graph.model_bytes(model)).unwrap()
     out.answer("optimize", {"effects": effects}, report.render_effects)
     return 0

@@ -19,7 +19,7 @@ from modelwright.cli._measuring import (
     loop_options,
     told,
 )
-from modelwright.cli._options import Output, output_options
+from modelwright.cli._options import Output, limit_options, output_options
 from modelwright.cli._subject import ModelFile, model_file
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ else:
 @look_options
 @input_options
 @click.option("--output", type=click.Path(path_type=Path), help="Write everything, every sample too, to this file.")
+@limit_options
 @output_options
 def command(
     model: str,

@@ -9,7 +9,7 @@ import click
 
 from modelwright._lazy import lazy
 from modelwright.cli._building import Delivery, calibration_options, folder_options, run_builds
-from modelwright.cli._options import Output, output_options
+from modelwright.cli._options import Output, limit_options, output_options
 
 if TYPE_CHECKING:
     from modelwright import build as building
@@ -43,6 +43,7 @@ else:
 @click.option("--exclude", multiple=True, help="A node to leave alone, by name. Repeatable.")
 @click.option("--override", multiple=True, help="tensor=dtype, for example /conv1/out=uint16. Repeatable.")
 @folder_options
+@limit_options
 @output_options
 def command(
     model: Path, precision: str, calibration: str | None, samples: int | None, target: str, output: Path | None,

@@ -1,7 +1,7 @@
 """Reading and writing ONNX without onnxruntime: loading, external data, canonical fingerprint, summary."""
 
 from modelwright.graph._epcontext import EpContextNode
-from modelwright.graph._external import ExternalTensor, external_data
+from modelwright.graph._external import ExternalTensor, external_data, model_bytes
 from modelwright.graph._fingerprint import fingerprint
 from modelwright.graph._inplace import point_at, with_weights_in_place
 from modelwright.graph._load import Graph, load
@@ -36,6 +36,7 @@ __all__ = [
     "external_data",
     "fingerprint",
     "load",
+    "model_bytes",
     "needs_data_file",
     "point_at",
     "summary",

@@ -39,6 +39,7 @@ from modelwright.targets import SessionFacts, SessionSpec, Target, parse_target
 from modelwright.worker import Failure, Result, Runtime, find_runtime
 
 Note = Callable[[str], None]
+_ADVICE = {"crash": "compare with --target cpu; the worker's log has the last words of the process"}
 
 
 def perf(
@@ -104,7 +105,6 @@ class _Run:
 
     def _session(self) -> Failure | None:
         """One fresh process. What it measured is recorded however it ends."""
-        limit = self.options.timeout_s + (self.plan.duration_s or 0.0)
         with tempfile.TemporaryDirectory(prefix="modelwright-perf-") as folder, Seat(self.runtime) as seat:
             file = Path(folder) / "samples"
             opened = seat.open(self.subject.path, self.target, self._spec(), self.subject.feeds)
@@ -112,7 +112,7 @@ class _Run:
             if self.watch is not None:
                 self.watch.start(opened.pid, file)
             try:
-                result = seat.measure(self.plan, file, limit)
+                result = seat.measure(self.plan, file, self.options.timeout_s)
             finally:
                 seen = self.watch.stop() if self.watch is not None else None
                 self._add_cpu(seat.cpu_s)
@@ -127,7 +127,7 @@ class _Run:
         own = failure.error
         problem = own.problem if own else f"{self.target} failed while {self.subject.path.name} was measured"
         cause = own.cause if own else failure.message
-        fix = own.fix if own else "compare with --target cpu; the worker's log has the last words of the process"
+        fix = own.fix if own else _ADVICE.get(failure.kind, failure.advice)
         error = MeasurementFailed(problem, cause=cause, fix=fix)
         fact = FailureFact(failure.kind, failure.message, problem, fix)
         if own is not None and not any(record.warmup_ns or record.samples_ns for record in self.records):

@@ -40,7 +40,7 @@ class PerfOptions:
     provider_options: Mapping[str, str] = field(default_factory=dict)
     runtime: str | None = None
     inputs: InputChoice = field(default_factory=InputChoice)
-    timeout_s: float = 3600.0
+    timeout_s: float = 1800.0
     wait: bool = True
     op_trace: TraceLevel | None = None
     trace_chrome: Path | None = None

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from modelwright.graph import model_bytes
 from modelwright.measure import _seat_tasks as tasks
 from modelwright.measure._leg import LegPlan
 from modelwright.targets import SessionSpec, Target
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 # NPU compilers may take many minutes to open a large model.
-OPEN_S = 3600.0
+OPEN_S = 1800.0
 _RUN_S = 600.0
 
 
@@ -29,6 +30,8 @@ class Seat:
         self.peak_rss_bytes: int | None = None
         self.cpu_s: float | None = 0.0
         self._worker = Worker(runtime=runtime)
+        self._sizes: dict[Path, int] = {}
+        self._size = 0
 
     def __enter__(self) -> Seat:
         return self
@@ -39,17 +42,20 @@ class Seat:
         self._worker.close()
 
     def open(self, model: Path, target: Target, spec: SessionSpec, feeds: Mapping[str, NDArray[Any]]) -> tasks.Opened:
+        if model not in self._sizes:
+            self._sizes[model] = model_bytes(model)
+        self._size = self._sizes[model]
         return self._ask(tasks.open_seat.call(str(model), target, spec, feeds), OPEN_S).unwrap()
 
     def measure(self, plan: LegPlan, samples: Path, timeout_s: float) -> Result[bool | None]:
         """Measure into `samples`; a failure is in the result, because the samples are kept."""
-        return self._ask(tasks.measure_seat.call(plan, str(samples)), timeout_s)
+        return self._ask(tasks.measure_seat.call(plan, str(samples)), timeout_s, plan.duration_s or 0.0)
 
     def outputs(self) -> dict[str, NDArray[Any]]:
         return self._ask(tasks.outputs_of_seat.call(), _RUN_S).unwrap()
 
     def warm(self, cap_s: float) -> tuple[int, ...]:
-        return self._ask(tasks.warm_seat.call(cap_s), _RUN_S + cap_s).unwrap()
+        return self._ask(tasks.warm_seat.call(cap_s), _RUN_S, cap_s).unwrap()
 
     def burst(self, bursts: tasks.Bursts) -> tuple[tuple[int, ...], ...]:
         return self._ask(tasks.burst_seat.call(bursts), _RUN_S).unwrap()
@@ -62,9 +68,9 @@ class Seat:
         """End the child; the next call gets a new one."""
         self._worker.close()
 
-    def _ask(self, task: Task[T], timeout_s: float) -> Result[T]:
+    def _ask(self, task: Task[T], timeout_s: float, planned_s: float = 0.0) -> Result[T]:
         before, self.cpu_s = self.cpu_s, None  # unknown if this call does not come back
-        result = self._worker.run(task, timeout=timeout_s)
+        result = self._worker.run(task, timeout=timeout_s, planned=planned_s, size=self._size)
         if result.peak_rss_bytes is not None:
             self.peak_rss_bytes = max(self.peak_rss_bytes or 0, result.peak_rss_bytes)
         self.cpu_s = None if before is None or result.cpu_s is None else before + result.cpu_s

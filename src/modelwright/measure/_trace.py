@@ -80,7 +80,13 @@ def trace_subject(
     )
     with tempfile.TemporaryDirectory(prefix="wright-trace-", ignore_cleanup_errors=True) as folder:
         call = record.call(str(subject.path), target, options.session, subject.feeds, Runs(warmup, runs), folder)
-        result = run(call, runtime=options.runtime, timeout=options.timeout_s, on_progress=options.on_progress)
+        result = run(
+            call,
+            runtime=options.runtime,
+            timeout=options.timeout_s,
+            size=subject.model.total_bytes,
+            on_progress=options.on_progress,
+        )
         if not result.ok:
             return _failed(empty, result)
         return _finished(empty, subject, target, options, result.unwrap(), Path(folder))
@@ -148,5 +154,5 @@ def _regions(
         return {}
     made = folder / "made.onnx"
     call = write_made_graph.call(str(subject.path), target, options.session, str(made))
-    result = run(call, runtime=options.runtime, timeout=options.timeout_s)
+    result = run(call, runtime=options.runtime, timeout=options.timeout_s, size=subject.model.total_bytes)
     return read_regions(made, nodes) if result.ok and result.value else {}

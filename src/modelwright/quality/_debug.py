@@ -6,14 +6,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from modelwright.errors import InputError, UsageError
+from modelwright.graph import model_bytes
 from modelwright.quality._debug_run import Request, run_debug
 from modelwright.quality._debug_types import DEFAULT_BUDGET, DEFAULT_SAMPLES, DebugReport
 from modelwright.quality._stream_data import data_source
-from modelwright.sources import InputSpec
+from modelwright.sources import InputSpec, data_bytes
 from modelwright.targets import Target, parse_target
 from modelwright.worker import ProgressCallback, run
 
-_LIMIT_S = 4 * 3600.0
+_LIMIT_S = 1800.0
 _SMALLEST_BUDGET = 1 << 20
 
 
@@ -56,8 +57,15 @@ def debug(
         origin=options.origin,
         scale=options.scale,
     )
-    result = run(run_debug.call(request), timeout=_LIMIT_S, on_progress=on_progress)
+    result = run(run_debug.call(request), timeout=_LIMIT_S, size=_needed(request), on_progress=on_progress)
     return replace(result.unwrap(), peak_rss_bytes=result.peak_rss_bytes)
+
+
+def _needed(request: Request) -> int | None:
+    """The bytes it works on, and those it may hold at a time; unknown when the user's own code gives the samples."""
+    data = data_bytes(request.source)
+    models = (request.float_model, request.quant_model)
+    return None if data is None else sum(map(model_bytes, models)) + data + request.budget
 
 
 def model_file(given: str | Path) -> Path:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from modelwright.errors import InputError, UsageError
+from modelwright.graph import model_bytes
 from modelwright.quality._eval_data import RANDOM
 from modelwright.quality._eval_judge import judge
 from modelwright.quality._eval_models import Side
@@ -54,8 +55,22 @@ def evaluate(
     if data.processor is None and isinstance(theirs.model, HfSource):
         data = replace(data, processor=theirs.model.folder)
     job = Job(ours, theirs, data, name, options.metric, options.settings)
-    result = run(measure_pair.call(job), timeout=options.timeout_s, stall=_STALL_S, on_progress=on_progress)
+    result = run(
+        measure_pair.call(job), timeout=options.timeout_s, size=_needed(job), stall=_STALL_S, on_progress=on_progress
+    )
     return judge(result.unwrap(), name, options)
+
+
+def _needed(job: Job) -> int | None:
+    """The bytes it works on; what PyTorch, a data set by name or the user's metric take is unknown."""
+    models, data = (job.candidate.model, job.reference.model), Path(job.data.source).expanduser()
+    if job.metric is not None or not (data.exists() or job.data.source == RANDOM):
+        return None
+    files = [path for path in (data, *data.rglob("*")) if path.is_file()]
+    paths = [model for model in models if isinstance(model, str)]
+    if len(paths) < len(models):
+        return None
+    return sum(map(model_bytes, paths)) + sum(path.stat().st_size for path in files)
 
 
 def _checked(data: DataChoice, task: str | None, options: EvalOptions) -> str | None:

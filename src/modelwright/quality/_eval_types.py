@@ -61,7 +61,7 @@ class EvalOptions:
     target: str = "cpu"
     reference_target: str = "cpu"
     alpha: float = 0.05
-    timeout_s: float = 6 * 3600.0
+    timeout_s: float = 1800.0
 
 
 @dataclass(frozen=True)

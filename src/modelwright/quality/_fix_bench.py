@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from modelwright.errors import ExecutionError, InputError
-from modelwright.graph import external_data, load
+from modelwright.graph import model_bytes
 from modelwright.quality._fix_score import ScoreJob, score_model, time_models
 from modelwright.quality._fix_types import FixOptions, FixPlan, FixScore
 from modelwright.quality._stream_data import data_source
-from modelwright.sources import CalibrationSource, recorded_inputs
+from modelwright.sources import CalibrationSource, calibration_source, data_bytes, recorded_inputs
 from modelwright.stages.optimize import run_optimize
 from modelwright.stages.quantize import QuantizeParams, name_all, run_quantize
 from modelwright.targets import placement
-from modelwright.worker import ProgressCallback, Worker
+from modelwright.worker import ProgressCallback, Result, Task, Worker
 
-_BUILD_S, _SCORE_S = 4 * 3600.0, 4 * 3600.0
+T = TypeVar("T")
+_LIMIT_S = 1800.0
 CHOOSE, CHECK = 0, 1
 
 
@@ -54,8 +56,9 @@ class Bench:
         self._reference: dict[int, FixScore] = {}
         self._places: dict[Path, Placed] = {}
         self.recorded = recorded_inputs(model)
+        self._size = _needed(model, plan.calibration, options)
         self.base = self._prepared(model)
-        self.base_bytes = _file_bytes(self.base)
+        self.base_bytes = model_bytes(self.base)
 
     @property
     def spent(self) -> bool:
@@ -112,7 +115,7 @@ class Bench:
         if key not in self._scores:
             self.say(f"scoring candidate {self.builds}", None)
             call = score_model.call(str(candidate.path), self._job(half))
-            self._scores[key], self._reference[half] = self._worker.run(call, timeout=_SCORE_S).unwrap()
+            self._scores[key], self._reference[half] = self._run(call).unwrap()
         return self._scores[key]
 
     def placed(self, candidate: Candidate) -> Placed | None:
@@ -122,7 +125,7 @@ class Bench:
             return None
         if candidate.path not in self._places:
             self.say(f"asking {target} for its placement", None)
-            found = self._worker.run(placement.call(str(candidate.path), target), timeout=_SCORE_S).unwrap()
+            found = self._run(placement.call(str(candidate.path), target)).unwrap()
             own = [share.partitions for share in found.eps if share.ep == target.provider.name]
             known = found.status == "placed"
             self._places[candidate.path] = Placed(
@@ -133,9 +136,7 @@ class Bench:
     def times(self, models: Sequence[Path]) -> list[float | None]:
         """Nothing when one of them does not run; a repair is not worth less for want of a time."""
         self.say("timing on the CPU", None)
-        result = self._worker.run(
-            time_models.call([str(model) for model in models], self._job(CHOOSE)), timeout=_SCORE_S
-        )
+        result = self._run(time_models.call([str(model) for model in models], self._job(CHOOSE)))
         return list(result.value) if result.ok and result.value is not None else [None for _ in models]
 
     def _prepared(self, model: Path) -> Path:
@@ -143,20 +144,20 @@ class Bench:
         if optimize is not None and (optimize.passes or optimize.fix_dims or optimize.opset):
             folder = self._new_folder("base")
             self.say("optimizing", None)
-            self._worker.run(run_optimize.call(str(model), str(folder), optimize), timeout=_BUILD_S).unwrap()
+            self._run(run_optimize.call(str(model), str(folder), optimize)).unwrap()
             model = folder / "model.onnx"
         folder = self._new_folder("named")
-        return Path(self._worker.run(name_all.call(str(model), str(folder)), timeout=_BUILD_S).unwrap())
+        return Path(self._run(name_all.call(str(model), str(folder))).unwrap())
 
     def _quantized(self, params: QuantizeParams, folder: Path) -> Candidate:
         data = self._source(self._plan.calibration, self._plan.calibration_seed)
         path = folder / "model.onnx"
         try:
             call = run_quantize.call(str(self.base), str(folder), params, data)
-            self._worker.run(call, timeout=_BUILD_S).unwrap()
+            self._run(call).unwrap()
         except (InputError, ExecutionError) as error:
             return Candidate(params, path, 0, f"{error.problem} ({error.cause})")
-        return Candidate(params, path, _file_bytes(path))
+        return Candidate(params, path, model_bytes(path))
 
     def _job(self, half: int) -> ScoreJob:
         source = self._source(self.options.data, self.options.seed)
@@ -167,13 +168,16 @@ class Bench:
     def _source(self, text: str, seed: int) -> CalibrationSource:
         return data_source(text, seed, self.base, self.recorded)
 
+    def _run(self, task: Task[T]) -> Result[T]:
+        return self._worker.run(task, timeout=_LIMIT_S, size=self._size)
+
     def _new_folder(self, name: str) -> Path:
         folder = self._folder / f"{name}-{len(list(self._folder.iterdir()))}"
         folder.mkdir()
         return folder
 
 
-def _file_bytes(path: Path) -> int:
-    graph = load(path)
-    outside = {item.path for item in external_data(graph)}
-    return path.stat().st_size + sum(item.stat().st_size for item in outside)
+def _needed(model: Path, calibration: str, options: FixOptions) -> int | None:
+    """The bytes the work is about; unknown when the user's own code gives the samples."""
+    data = [data_bytes(calibration_source(text)) for text in (calibration, options.data)]
+    return None if None in data else model_bytes(model) + sum(size or 0 for size in data)

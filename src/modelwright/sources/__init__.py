@@ -6,6 +6,7 @@ from modelwright.sources._calibration import (
     SampleHash,
     Samples,
     calibration_source,
+    data_bytes,
     rows,
     samples,
 )
@@ -41,6 +42,7 @@ __all__ = [
     "calibration_source",
     "canonical_task",
     "check_inputs",
+    "data_bytes",
     "fetch",
     "file_digest",
     "generate",

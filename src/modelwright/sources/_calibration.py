@@ -97,6 +97,16 @@ def identity(source: CalibrationSource, count: int) -> str:
     return digest([source.kind, [(path.name, file_digest(path)) for path in found]])
 
 
+def data_bytes(source: CalibrationSource) -> int | None:
+    """What the samples take on disk; None when the user's own code gives them, which may take anything."""
+    if isinstance(source, ReaderCalibration):
+        return None
+    if isinstance(source, RandomCalibration):
+        return 0
+    found = _folder_files(source.path) if isinstance(source, FolderCalibration) else (Path(source.path),)
+    return sum(path.stat().st_size for path in found if path.is_file())
+
+
 @dataclass(frozen=True)
 class Samples:
     """At most `count` samples that fit the model's inputs. Iterating again gives the same ones again."""

@@ -48,6 +48,12 @@ class HfSource:
             return f"hf:{self.repo}@{self.commit}"
         return f"sha256:{folder_digest(Path(str(self.folder)), self.files)}"
 
+    def weight_bytes(self) -> int | None:
+        """The size of its files; None when weights are made up, or when they are not here yet."""
+        if self.random_weights or self.folder is None:
+            return None
+        return sum(path.stat().st_size for name in self.files if (path := Path(self.folder, name)).is_file())
+
 
 @dataclass(frozen=True)
 class Choices:

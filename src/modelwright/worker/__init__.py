@@ -2,8 +2,9 @@
 
 from modelwright.worker._create import create_runtime
 from modelwright.worker._exit import Exit, decode_exit
+from modelwright.worker._limits import limited
 from modelwright.worker._result import Failure, FailureKind, Result
-from modelwright.worker._runner import progress
+from modelwright.worker._runner import progress, user_code
 from modelwright.worker._runtime import Runtime
 from modelwright.worker._runtimes import RuntimeStatus, find_runtime, list_runtimes, remove_runtime
 from modelwright.worker._task import Task, TaskFunction, task
@@ -24,9 +25,11 @@ __all__ = [
     "create_runtime",
     "decode_exit",
     "find_runtime",
+    "limited",
     "list_runtimes",
     "progress",
     "remove_runtime",
     "run",
     "task",
+    "user_code",
 ]

@@ -29,6 +29,15 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
+class Inside:
+    """Runner to parent: what runs now is the user's own code, `what` (None: no longer), and how such code should be."""
+
+    number: int
+    what: str | None
+    fix: str
+
+
+@dataclass(frozen=True, slots=True)
 class Done:
     """Runner to parent: the call has ended. `error` is a pickled WrightError."""
 
@@ -78,7 +87,10 @@ class Kill:
 
 @dataclass(frozen=True, slots=True)
 class Died:
-    """Supervisor to parent: the runner and all it started are gone. `code` is as `subprocess` gives it."""
+    """Supervisor to parent: the runner and all it started are gone. `code` is as `subprocess` gives it.
+
+    `held_bytes` is what the tree held when its memory limit was looked at last.
+    """
 
     code: int | None
     killed_for: Literal["request", "memory_limit"] | None
@@ -87,3 +99,4 @@ class Died:
     oom_evidence: str | None
     log_bytes: int
     survivors: int = 0
+    held_bytes: int | None = None

@@ -14,9 +14,9 @@ FailureKind = Literal["crash", "timeout", "stalled", "oom", "import_error", "rai
 
 _FIXES: dict[FailureKind, str] = {
     "crash": "Look for the native library named last in the log",
-    "timeout": "Give it more time, or look in the log for where it stood",
+    "timeout": "Give it more time with --timeout, or look in the log for where it stood",
     "stalled": "Look in the log for where it stood still",
-    "oom": "Use a smaller model or batch, or a machine with more memory; details are in the log",
+    "oom": "Allow more with --memory, if the machine has it, or use a smaller model or batch; details are in the log",
     "import_error": "Install or repair the package; details are in the log",
     "raised": "The traceback is in the log",
 }
@@ -33,6 +33,10 @@ class Failure:
     name: str | None = None
     error: WrightError | None = None
     traceback: str | None = None
+
+    @property
+    def advice(self) -> str:
+        return _FIXES[self.kind]
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ class Result(Generic[T_co]):
             return cast(T_co, self.value)
         if self.failure.error is not None:
             raise self.failure.error
-        advice = _FIXES[self.failure.kind]
+        advice = self.failure.advice
         raise ExecutionError(
             f"The worker process of {self.task} failed.",
             cause=self.failure.message,

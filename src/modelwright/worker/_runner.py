@@ -8,13 +8,14 @@ import os
 import pickle
 import sys
 import traceback
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from modelwright.errors import WrightError
+from modelwright.errors import InputError, WrightError
 from modelwright.worker import _usage
 from modelwright.worker._channel import Channel
-from modelwright.worker._messages import Call, Done, Progress
+from modelwright.worker._messages import Call, Done, Inside, Progress
 from modelwright.worker._payload import Parcel, Scratch, pack, unpack
 from modelwright.worker._result import Failure
 from modelwright.worker._task import resolve
@@ -39,6 +40,27 @@ def progress(message: str, fraction: float | None = None) -> None:
     """Tell the parent that work goes on. Outside a worker it does nothing."""
     if _post.channel is not None:
         _post.channel.send(Progress(_post.number, message[:_LONGEST_MESSAGE], fraction))
+
+
+@contextlib.contextmanager
+def user_code(what: str, fix: str) -> Iterator[None]:
+    """The user's own Python runs inside. However it ends (it raises, leaves, crashes, hangs, takes all memory), the
+    parent gets an InputError about `what`."""
+    _tell(what, fix)
+    try:
+        yield
+    except WrightError:
+        raise
+    except (Exception, SystemExit, KeyboardInterrupt) as error:
+        text = f"it called sys.exit({error.code!r})" if isinstance(error, SystemExit) else _line(error)
+        raise InputError(f"{what} failed", cause=text, fix=fix) from error
+    finally:
+        _tell(None, fix)
+
+
+def _tell(what: str | None, fix: str) -> None:
+    if _post.channel is not None:
+        _post.channel.send(Inside(_post.number, what, fix))
 
 
 def serve_calls(channel: Channel, scratch: Scratch) -> None:

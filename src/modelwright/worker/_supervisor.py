@@ -26,7 +26,9 @@ if sys.platform != "win32":
 
 _CHUNK = 1 << 16
 _CHUNKS_PER_TURN = 64
-_MEMORY_CHECK_S = 0.02
+# How often memory is looked at: the nearer to the limit the more often, so that looking costs a measurement nothing.
+_MEMORY_CHECK_S = (0.02, 0.5)
+_FASTEST_GROWTH = 8 << 30
 _PARENT_CHECK_S = 1.0
 _STACK_DUMP_S = 0.05
 _KILL_PATIENCE_S = 5.0
@@ -42,6 +44,8 @@ class Supervisor:
         self._parent = parent
         self._log = BoundedLog()
         self._limit: int | None = None
+        self._held: int | None = None
+        self._next_check = 0.0
         self._oom = OomCounter.read()
         self._code: int | None = None
         self._usage: resource.struct_rusage | None = None
@@ -88,7 +92,7 @@ class Supervisor:
 
     def _patience(self) -> float | None:
         if self._limit is not None:
-            return _MEMORY_CHECK_S
+            return max(0.0, self._next_check - time.monotonic())
         return None if self._parent_watched else _PARENT_CHECK_S
 
     def _turn(self) -> None:
@@ -106,7 +110,7 @@ class Supervisor:
             match order:
                 case Begin(log, memory_limit):
                     self._log.begin(log)
-                    self._limit = memory_limit
+                    self._limit, self._next_check = memory_limit, time.monotonic() + _MEMORY_CHECK_S[0]
                     self._oom = OomCounter.read()
                 case End():
                     self._drain()
@@ -150,15 +154,23 @@ class Supervisor:
         return _tree.usage(self._runner).cpu_s + self._orphans_cpu_s
 
     def _check_memory(self) -> None:
-        if self._limit is None or self._code is not None:
+        if self._limit is None or self._code is not None or time.monotonic() < self._next_check:
             return
-        if _tree.usage(self._runner).rss_bytes > self._limit and _tree.fair_rss_bytes(self._runner) > self._limit:
+        self._held = _tree.usage(self._runner).rss_bytes
+        if self._held > self._limit:
+            self._held = _tree.fair_rss_bytes(self._runner)
+        if self._held > self._limit:
             self._kill("memory_limit")
+        shortest, longest = _MEMORY_CHECK_S
+        pause = min(longest, max(shortest, (self._limit - self._held) / _FASTEST_GROWTH))
+        self._next_check = time.monotonic() + pause
 
     def _dump_stacks(self) -> None:
         """The runner prints where it stands, also from inside native code."""
         if self._code is None:
-            _tree.kill_all([self._runner], signal.SIGUSR1)
+            # One that was stopped prints when it goes on.
+            for number in (signal.SIGUSR1, signal.SIGCONT):
+                _tree.kill_all([self._runner], number)
             time.sleep(_STACK_DUMP_S)
             self._drain()
 
@@ -190,6 +202,7 @@ class Supervisor:
                 oom_evidence=self._oom_evidence(),
                 log_bytes=self._log.finish(),
                 survivors=len(_tree.descendants(self._runner)),
+                held_bytes=self._held,
             )
         )
 

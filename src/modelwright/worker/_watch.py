@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import selectors
+import signal
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
 from modelwright.worker._launch import Child
-from modelwright.worker._messages import Activity, Died, Done, End, Ended, Kill, Look, Progress
+from modelwright.worker._limits import Limits
+from modelwright.worker._messages import Activity, Died, Done, End, Ended, Inside, Kill, Look, Progress
 
 ProgressCallback = Callable[[str, float | None], None]
 
@@ -17,23 +20,18 @@ ProgressCallback = Callable[[str, float | None], None]
 _IDLE_SHARE = 0.01
 _LOOKS_PER_STALL = 5
 _ANSWER_S = 8.0
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    timeout: float
-    stall: float | None = None
-    memory_limit: int | None = None
+_SILENCE_S = 8.0
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How the wait ended: with `done`, with `died`, or because a limit was `reached`."""
+    """How the wait ended: with `done`, with `died`, or because a limit was `reached`; `inside` whose code."""
 
     done: Done | None = None
     died: Died | None = None
     reached: Literal["timeout", "stalled"] | None = None
     log_bytes: int = 0
+    inside: Inside | None = None
 
 
 class _Standstill:
@@ -41,9 +39,10 @@ class _Standstill:
 
     def __init__(self, stall: float, now: float) -> None:
         self.reached = False
-        self.next_look = now
+        self.next_look = now + stall / _LOOKS_PER_STALL
         self._stall = stall
         self._since = now
+        self._asked: float | None = None
         self._cpu_s = 0.0
         self._log_bytes = 0
 
@@ -54,9 +53,14 @@ class _Standstill:
         if now < self.next_look:
             return False
         self.next_look = now + self._stall / _LOOKS_PER_STALL
+        if self._asked is None:
+            self._asked = now
+        # A supervisor that was stopped too gives no answer; one that has only begun, on a busy machine, gives it late.
+        self.reached |= now - self._asked >= self._stall + _SILENCE_S
         return True
 
     def observe(self, activity: Activity, now: float) -> None:
+        self._asked = None
         worked = activity.cpu_s - self._cpu_s > _IDLE_SHARE * self._stall
         if worked or activity.waits_for_cpu or activity.log_bytes != self._log_bytes:
             self._since = now
@@ -72,10 +76,12 @@ class Watch:
         self._child = child
         self._number = number
         self._on_progress = on_progress
+        self._limits = limits
         self._deadline = now + limits.timeout
         self._standstill = _Standstill(limits.stall, now) if limits.stall is not None else None
         self._done: Done | None = None
         self._died: Died | None = None
+        self._inside: Inside | None = None
 
     def wait(self) -> Outcome:
         with selectors.DefaultSelector() as selector:
@@ -106,10 +112,14 @@ class Watch:
         now = time.monotonic()
         match message:
             case Progress(number) if number == self._number:
+                if not self._limits.whole:
+                    self._deadline = now + self._limits.timeout
                 if self._standstill is not None:
                     self._standstill.moved(now)
                 if self._on_progress is not None:
                     self._on_progress(message.message, message.fraction)
+            case Inside(number) if number == self._number:
+                self._inside = message
             case Done(number) if number == self._number:
                 self._done = message
             case Activity() if self._standstill is not None:
@@ -121,14 +131,14 @@ class Watch:
         if self._done is not None:
             return self._finished(self._done)
         if self._died is not None or self._child.control.closed:
-            return Outcome(died=self._died)
+            return Outcome(died=self._died, inside=self._inside)
         if now >= self._deadline:
             return self._killed("timeout")
         if self._standstill is not None:
-            if self._standstill.reached:
-                return self._killed("stalled")
             if self._standstill.look_due(now):
                 self._child.control.send(Look())
+            if self._standstill.reached:
+                return self._killed("stalled")
         return None
 
     def _finished(self, done: Done) -> Outcome:
@@ -139,8 +149,11 @@ class Watch:
 
     def _killed(self, limit: Literal["timeout", "stalled"]) -> Outcome:
         self._child.control.send(Kill())
+        if sys.platform != "win32":
+            # A supervisor that was stopped could not obey.
+            self._child.process.send_signal(signal.SIGCONT)
         died = self._answer(Died)
-        return Outcome(died=died if isinstance(died, Died) else None, reached=limit)
+        return Outcome(died=died if isinstance(died, Died) else None, reached=limit, inside=self._inside)
 
     def _answer(self, *kinds: type[Ended] | type[Died]) -> Ended | Died | None:
         """The supervisor's answer to an order, or None when it has none in time."""

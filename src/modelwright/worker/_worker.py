@@ -8,20 +8,22 @@ import pickle
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
-from modelwright.errors import WrightError
+from modelwright.errors import InputError, WrightError
 from modelwright.worker._exit import decode_exit
 from modelwright.worker._launch import Child, launch
+from modelwright.worker._limits import STALL_S, Limits, resolve_limits
 from modelwright.worker._logs import new_log, prune_logs
-from modelwright.worker._messages import Begin, Call, Died, Done
+from modelwright.worker._messages import Begin, Call, Died, Done, Inside
 from modelwright.worker._payload import pack, unpack
 from modelwright.worker._result import Failure, FailureKind, Result
 from modelwright.worker._runtime import Runtime
 from modelwright.worker._task import Task
-from modelwright.worker._watch import Limits, Outcome, ProgressCallback, Watch
+from modelwright.worker._watch import Outcome, ProgressCallback, Watch
 
 T = TypeVar("T")
 
@@ -31,13 +33,16 @@ def run(
     *,
     runtime: Runtime | None = None,
     timeout: float,
-    stall: float | None = None,
+    size: int | None = None,
+    stall: float | None = STALL_S,
     memory_limit: int | None = None,
     on_progress: ProgressCallback | None = None,
 ) -> Result[T]:
     """Make one call in a child of its own. See `Worker.run`."""
     with Worker(runtime=runtime) as worker:
-        return worker.run(task, timeout=timeout, stall=stall, memory_limit=memory_limit, on_progress=on_progress)
+        return worker.run(
+            task, timeout=timeout, size=size, stall=stall, memory_limit=memory_limit, on_progress=on_progress
+        )
 
 
 class Worker:
@@ -70,16 +75,23 @@ class Worker:
         task: Task[T],
         *,
         timeout: float,
-        stall: float | None = None,
+        planned: float = 0.0,
+        size: int | None = None,
+        stall: float | None = STALL_S,
         memory_limit: int | None = None,
         on_progress: ProgressCallback | None = None,
     ) -> Result[T]:
-        """Make the call. It fails after `timeout` seconds, after `stall` seconds without progress, output or
-        CPU time, or when the tree holds more than `memory_limit` bytes."""
+        """Make the call. It fails `timeout` seconds (beyond the `planned` ones) after it last reported progress, after
+        `stall` seconds without progress, output or CPU time, or when the tree holds more than `memory_limit` bytes.
+
+        `size` is what it works on, in bytes: more of it gets more time, and the memory that is fair for it. What
+        `limited` says goes before all of them, and its time is for the whole call.
+        """
+        limits = resolve_limits(timeout, planned, stall, memory_limit, size)
         with self._turn:
             started = time.monotonic()
             try:
-                return self._run(task, Limits(timeout, stall, memory_limit), on_progress, started)
+                return self._run(task, limits, on_progress, started)
             except BaseException:
                 # Ctrl-C, or an on_progress that raises: nobody waits for the child any more.
                 self._discard()
@@ -94,7 +106,7 @@ class Worker:
             return _failed(task.name, failure, None, log, started)
         number = next(self._numbers)
         arguments = pack((task.args, dict(task.kwargs)), child.scratch)
-        child.control.send(Begin(str(log), limits.memory_limit))
+        child.control.send(Begin(str(log), limits.memory))
         root = None if self._runtime else task.root
         child.data.send(Call(number, task.name, root, arguments))
         outcome = Watch(child, number, limits, on_progress).wait()
@@ -107,6 +119,7 @@ class Worker:
         try:
             if done is None:
                 failure = _death(child, outcome, limits, time.monotonic() - started)
+                failure = _blamed(failure, outcome.inside, log)
                 return _failed(name, failure, _died_usage(child, outcome.died), log, started)
             child.cpu_total_s = done.cpu_total_s
             usage = (done.cpu_s, done.peak_rss_bytes)
@@ -160,7 +173,8 @@ def _death(child: Child, outcome: Outcome, limits: Limits, duration: float) -> F
     died = outcome.died
     left = f"; {died.survivors} process(es) could not be killed" if died and died.survivors else ""
     if outcome.reached == "timeout":
-        return Failure("timeout", f"no result after {duration:.1f} s (limit {limits.timeout:g} s){left}")
+        since = "" if limits.whole else " without progress"
+        return Failure("timeout", f"no result after {duration:.1f} s (limit {limits.timeout:g} s{since}){left}")
     if outcome.reached == "stalled":
         return Failure("stalled", f"no progress, output or CPU time for {limits.stall:g} s{left}")
     if died is None or died.code is None:
@@ -169,8 +183,21 @@ def _death(child: Child, outcome: Outcome, limits: Limits, duration: float) -> F
         kind: FailureKind = "import_error" if cannot_import else "crash"
         return Failure(kind, f"the worker process could not work: {complaint or 'it was killed'}{left}")
     if died.killed_for == "memory_limit":
-        return Failure("oom", f"it used more than the limit of {limits.memory_limit} bytes")
+        used = f"it held {_megabytes(died.held_bytes)}, " if died.held_bytes else "it used "
+        return Failure("oom", f"{used}more than its limit of {_megabytes(limits.memory)}")
     return _crash(died, died.code)
+
+
+def _megabytes(count: int | None) -> str:
+    return f"{(count or 0) / 1e6:,.0f} MB"
+
+
+def _blamed(failure: Failure, inside: Inside | None, log: Path) -> Failure:
+    """A child that ended inside the user's own code is no fault of a native library."""
+    if inside is None or inside.what is None:
+        return failure
+    error = InputError(f"{inside.what} failed", cause=failure.message, fix=f"{inside.fix} Its last words are in {log}")
+    return replace(failure, error=error)
 
 
 def _crash(died: Died, code: int) -> Failure:

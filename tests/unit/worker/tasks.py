@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import ctypes
 import os
 import signal
@@ -9,10 +10,11 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from modelwright.errors import InputError, WrightError
-from modelwright.worker import progress, task
+from modelwright.worker import progress, task, user_code
 
 
 class HomemadeError(WrightError):
@@ -221,6 +223,29 @@ def search_path() -> list[str]:
 @task
 def modules_and_environment() -> tuple[list[str], str]:
     return sorted(sys.modules), sys.executable
+
+
+@task
+def run_user_code(how: str) -> None:
+    """What a user's function may do instead of its work."""
+    deeds: dict[str, Callable[[], object]] = {
+        "exit": lambda: sys.exit(0),
+        "raise": lambda: 1 // 0,
+        "interrupt": lambda: _thread.interrupt_main() or time.sleep(60),
+        "leave": lambda: os._exit(0),
+        "segfault": lambda: ctypes.string_at(0),
+        "hang": lambda: time.sleep(600),
+        "eat": lambda: (bytearray(b"x") * (2 << 30), time.sleep(60)),
+    }
+    with user_code("the reader mine.py:f", "Repair it."):
+        deeds[how]()
+
+
+@task
+def crash_after_user_code() -> None:
+    with user_code("the reader mine.py:f", "Repair it."):
+        pass
+    ctypes.string_at(0)
 
 
 def unmarked() -> int:
