@@ -208,6 +208,31 @@ FAMILIES: tuple[Family, ...] = (
     ),
     Family("bart", "BartForSequenceClassification", "bart", {**_BART, "eos_token_id": 7, "num_labels": 3}),
     Family(
+        "layoutlm",
+        "LayoutLMForTokenClassification",
+        "layoutlm",
+        {**_TEXT, "max_position_embeddings": 64, "max_2d_position_embeddings": 64},
+    ),
+    Family(
+        "owlvit",
+        "OwlViTForObjectDetection",
+        "owlvit",
+        {
+            "text_config": {**_TEXT, "max_position_embeddings": 16},
+            "vision_config": _VISION,
+            "projection_dim": 32,
+        },
+    ),
+    Family(
+        "blip",
+        "BlipForConditionalGeneration",
+        "blip",
+        {
+            "text_config": {**_TEXT, "max_position_embeddings": 64, "encoder_hidden_size": 32, "eos_token_id": 2},
+            "vision_config": _VISION,
+        },
+    ),
+    Family(
         "clip",
         "CLIPModel",
         "clip",

@@ -51,6 +51,7 @@ def render_builds(
         console.print(rich.text.Text.assemble(*names))
         for component in result.components:
             console.print(_stages(component, many=len(result.components) > 1))
+            _left_out(component, console)
             _gate(component, console)
         _weights(result, console)
         made = sum(stage.produced for component in result.components for stage in component.stages)
@@ -153,6 +154,15 @@ def _weights(result: BuildResult, console: rich.console.Console) -> None:
     why, params = result.recipe.reasons.reduce_range, result.recipe.quantize
     if why is not None and params is not None:
         console.print(f"{7 if params.reduce_range else 8}-bit weights: {rich.markup.escape(why)}", soft_wrap=True)
+
+
+def _left_out(component: Built, console: rich.console.Console) -> None:
+    """What the model could take and the graph does not."""
+    parts = component.stages[0].outcome.get("components", ())
+    found = [item for part in parts if part["name"] == component.name for item in part["left_out"]]
+    if found:
+        listed = ", ".join(f"{item['argument']} ({item['reason']})" for item in found)
+        console.print(rich.text.Text(f"arguments left out: {listed}"), soft_wrap=True)
 
 
 def _gate(component: Built, console: rich.console.Console) -> None:

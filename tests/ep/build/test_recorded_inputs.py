@@ -70,3 +70,9 @@ def test_what_is_made_from_the_built_model_keeps_what_is_known_about_its_inputs(
     assert result.passed
     known = [json.loads((folder / "wright.json").read_text())["components"][0]["inputs"] for folder in (built, again)]
     assert known[0] == known[1] != []
+
+
+def test_what_the_graph_does_not_take_is_in_the_manifest(built):
+    export = json.loads((built / "wright.json").read_text())["components"][0]["stages"][0]
+    (part,) = export["outcome"]["components"]
+    assert {"argument": "decoder_input_ids", "reason": "the model makes them from its other inputs"} in part["left_out"]

@@ -41,12 +41,14 @@ def test_the_same_export_gives_the_same_bytes(tmp_path):
     assert digests[0] == digests[1]
 
 
-def test_another_seed_gives_other_random_weights(tmp_path):
-    files = []
-    for seed in (0, 1):
-        export_family(BY_NAME["bert"], tmp_path / str(seed), seed=seed, **QUICK)
-        files.append((tmp_path / str(seed) / "out" / "model" / "model.onnx").read_bytes())
-    assert files[0] != files[1]
+def test_weights_and_inputs_have_seeds_of_their_own(tmp_path):
+    files = {}
+    for seeds in ((0, 0), (1, 0), (0, 1)):
+        folder = tmp_path / f"{seeds}"
+        export_family(BY_NAME["bert"], folder, seed=seeds[0], input_seed=seeds[1], **QUICK)
+        files[seeds] = (folder / "out" / "model" / "model.onnx").read_bytes()
+    assert files[0, 0] != files[1, 0]
+    assert files[0, 0] == files[0, 1]
 
 
 def test_the_global_random_state_of_torch_is_left_alone(tmp_path):

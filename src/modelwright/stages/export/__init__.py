@@ -11,6 +11,7 @@ from modelwright.stages.export._values import (
     Component,
     ExportOutcome,
     ExportParams,
+    LeftOut,
     Link,
     Parity,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "Component",
     "ExportOutcome",
     "ExportParams",
+    "LeftOut",
     "Link",
     "Parity",
     "load_model",

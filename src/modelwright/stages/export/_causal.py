@@ -14,6 +14,7 @@ from modelwright.sources import Fill, generate, static
 from modelwright.stages.export._cached import POSITION, empty_cache, measure, static_cache, tensors_of
 from modelwright.stages.export._inputs import sequence_length, token_fill
 from modelwright.stages.export._load import Loaded
+from modelwright.stages.export._owed import left_out
 from modelwright.stages.export._part import Part, Tensors
 from modelwright.stages.export._seq2seq import cache_length, position_spec, refuse_dynamic
 from modelwright.stages.export._values import ExportParams, Link
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 else:
     torch = lazy("torch")
 
+_NO_MASK = "padding stands on the right, where causal attention never looks"
 PREFILL, DECODE = "prefill", "decode"
 
 
@@ -55,7 +57,11 @@ def causal_parts(loaded: Loaded, params: ExportParams) -> tuple[tuple[Part, ...]
         return {"logits": outputs.logits, **tensors_of(cache, "present")}
 
     step = (static("input_ids", "int64", (1, 1), ids), position_spec(length), *shape.specs("past"))
-    parts = (Part(PREFILL, model, prefill, (prompt_spec,)), Part(DECODE, model, decode, step))
+    unfed = left_out(model.forward, {"input_ids"}, {"attention_mask": _NO_MASK})
+    parts = (
+        Part(PREFILL, model, prefill, (prompt_spec,), left_out=unfed),
+        Part(DECODE, model, decode, step, left_out=unfed),
+    )
     links = tuple(
         Link(component, new, DECODE, old)
         for component in (PREFILL, DECODE)

@@ -117,10 +117,10 @@ def position_limit(model: Any) -> int | None:
     """How many tokens fit. A table with a padding row starts counting behind it: RoBERTa's 514 is 512."""
     config = model.config.get_text_config()
     limit: int | None = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)
-    if limit is None:
+    if limit is None or limit < 1:
         return None
     for name, module in model.named_modules():
-        if name.endswith("position_embeddings") and isinstance(module, torch.nn.Embedding):
+        if name.rpartition(".")[2] == "position_embeddings" and isinstance(module, torch.nn.Embedding):
             offset = 0 if module.padding_idx is None else module.padding_idx + 1
             return min(limit, int(module.num_embeddings)) - offset
     return limit
@@ -129,7 +129,7 @@ def position_limit(model: Any) -> int | None:
 def image_size(processor: dict[str, Any], config: Any) -> tuple[int, int]:
     """Height and width: the processor's crop, then its size, then the configuration's."""
     crop = processor.get("crop_size") if processor.get("do_center_crop") else None
-    own = _setting(config, "image_size")
+    own = _setting(config, "image_size") or _setting(config, "input_size")
     size = processor.get("size")
     if isinstance(size, dict) and "longest_edge" in size and own is not None:
         size = own

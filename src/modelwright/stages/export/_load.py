@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
-from modelwright.errors import InputError
+from modelwright.errors import ExecutionError, InputError
 from modelwright.sources import HfSource, read_architecture
 from modelwright.stages.export._classes import find_class
 from modelwright.stages.export._values import ExportParams
@@ -52,10 +52,21 @@ def load_model(source: HfSource, params: ExportParams) -> Loaded:
     fits = head is not None and head.task == params.task
     kind, renamed = find_class(source.architecture if fits else None, config.model_type, params.task)
     with quiet_random(params.seed):
-        model = _random(kind, config, params) if params.random_weights else _trained(kind, config, folder, params)
+        model = _made(kind, config, folder, params)
     model = model.eval().requires_grad_(False)
     _refuse_broken_weights(model)
     return Loaded(model, model.config, _processor(folder), params.task, renamed)
+
+
+def _made(kind: type[Any], config: Any, folder: Path, params: ExportParams) -> Any:
+    try:
+        return _random(kind, config, params) if params.random_weights else _trained(kind, config, folder, params)
+    except ImportError as error:
+        raise ExecutionError(
+            f"{kind.__name__} needs a package that is not installed",
+            cause=first_line(error),
+            fix="Install it with pip and try again.",
+        ) from error
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
 from modelwright.sources import InputSpec
+from modelwright.stages.export._values import LeftOut
 
 if TYPE_CHECKING:
     import torch
@@ -22,13 +23,14 @@ Run = Callable[[Tensors], Tensors]
 @dataclass(frozen=True, eq=False)
 class Part:
     """`run` is what gets traced, and names its outputs in order; `reference` is PyTorch's own answer, where
-    tracing needs another path."""
+    tracing needs another path; `left_out` is what the model could take beside `inputs`."""
 
     name: str
     model: Any
     run: Run
     inputs: InputSpec
     reference: Run | None = None
+    left_out: tuple[LeftOut, ...] = ()
 
     def answer(self, inputs: Tensors) -> Tensors:
         """What PyTorch says, as it stands."""

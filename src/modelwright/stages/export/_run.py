@@ -12,7 +12,8 @@ from modelwright._lazy import lazy
 from modelwright.errors import ExecutionError, UsageError, WrightError
 from modelwright.graph import write_model
 from modelwright.sources import HfSource, generate
-from modelwright.stages.export._load import first_line, load_model, quiet_random
+from modelwright.stages.export._load import Loaded, first_line, load_model, quiet_random
+from modelwright.stages.export._owed import explained
 from modelwright.stages.export._parity import Arrays, Mismatch, compare, references
 from modelwright.stages.export._part import Part
 from modelwright.stages.export._parts import split
@@ -24,6 +25,7 @@ from modelwright.stages.export._values import (
     Component,
     ExportOutcome,
     ExportParams,
+    Link,
     Parity,
     StrategyName,
 )
@@ -47,7 +49,7 @@ def run_export(source: HfSource, workdir: str, params: ExportParams) -> ExportOu
     started = time.perf_counter()
     progress(f"loading {source.name}", 0.0)
     loaded = load_model(source, params)
-    parts, links = split(loaded, params)
+    parts, links = _split(loaded, params)
     seconds = time.perf_counter() - started
     components = []
     for number, part in enumerate(parts):
@@ -66,9 +68,19 @@ def run_export(source: HfSource, workdir: str, params: ExportParams) -> ExportOu
     )
 
 
+def _split(loaded: Loaded, params: ExportParams) -> tuple[tuple[Part, ...], tuple[Link, ...]]:
+    """Parts are found by running the model, and a model can raise anything."""
+    try:
+        return split(loaded, params)
+    except WrightError:
+        raise
+    except Exception as error:
+        raise explained(loaded.model, (loaded.model.main_input_name,), error) from error
+
+
 def _export(part: Part, workdir: Path, params: ExportParams) -> Component:
     started = time.perf_counter()
-    pairs = references(part, params.seed)
+    pairs = references(part, params.input_seed)
     rejected: list[Attempt] = []
     for strategy in params.strategies:
         # Named before it starts, so that the log of a child that dies tells which one it was.
@@ -91,6 +103,7 @@ def _export(part: Part, workdir: Path, params: ExportParams) -> Component:
             parity=parity,
             inputs=part.inputs,
             outputs=tuple(pairs[0][1]),
+            left_out=part.left_out,
             seconds=time.perf_counter() - started,
         )
     raise _failed(part, rejected)
@@ -100,7 +113,7 @@ def _attempt(
     strategy: StrategyName, part: Part, folder: Path, params: ExportParams, pairs: list[tuple[Arrays, Arrays]]
 ) -> tuple[int, Parity]:
     """Write, clean, check and compare; whatever goes wrong is raised."""
-    sample = {name: torch.from_numpy(array) for name, array in generate(part.inputs, params.seed).items()}
+    sample = {name: torch.from_numpy(array) for name, array in generate(part.inputs, params.input_seed).items()}
     request = Request(part, sample, tuple(pairs[0][1]), _opset(params), folder / "scratch")
     request.scratch.mkdir()
     with quiet_random(params.seed):

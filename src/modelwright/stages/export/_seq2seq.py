@@ -20,6 +20,7 @@ from modelwright.stages.export._cached import (
 )
 from modelwright.stages.export._inputs import model_inputs, position_limit, token_fill
 from modelwright.stages.export._load import Loaded
+from modelwright.stages.export._owed import complete, left_out
 from modelwright.stages.export._part import Part, Tensors
 from modelwright.stages.export._values import ExportParams, Link
 
@@ -34,14 +35,17 @@ else:
 ENCODER, DECODER = "encoder", "decoder"
 IDS, MASK, HIDDEN = "decoder_input_ids", "encoder_attention_mask", "last_hidden_state"
 CACHE_LENGTH = 128
+# What every step of the decoder is given, as an input or as a constant.
+_FED = ("decoder_input_ids", "decoder_attention_mask")
 
 
 def seq2seq_parts(loaded: Loaded, params: ExportParams) -> tuple[tuple[Part, ...], tuple[Link, ...]]:
     refuse_dynamic(params, "an encoder-decoder with a cache")
     halves = _Halves(loaded, params)
-    encoder = Part(ENCODER, loaded.model, halves.encode, halves.inputs)
+    encoder = Part(ENCODER, loaded.model, halves.encode, halves.inputs, left_out=halves.left_out)
     past, present = halves.shape.names("past"), halves.shape.names("present")
-    decoder = Part(DECODER, loaded.model, halves.decode, halves.decoder_inputs)
+    unfed = [item for item in left_out(loaded.model.forward, _FED) if item.argument.startswith("decoder_")]
+    decoder = Part(DECODER, loaded.model, halves.decode, halves.decoder_inputs, left_out=tuple(unfed))
     links = [Link(ENCODER, name, DECODER, name) for name in halves.crossing]
     links += [Link(DECODER, new, DECODER, old) for new, old in zip(present, past, strict=True)]
     return (encoder, decoder), tuple(links)
@@ -61,7 +65,9 @@ class _Halves:
 
     def __init__(self, loaded: Loaded, params: ExportParams) -> None:
         self.model = loaded.model
-        self.inputs: InputSpec = model_inputs(loaded, params)
+        encoder = loaded.model.get_encoder()
+        owed = complete(encoder.forward, self._encoded, model_inputs(loaded, params), loaded, params)
+        self.inputs, self.left_out = owed.inputs, owed.left_out
         self.masked = any(spec.name == "attention_mask" for spec in self.inputs)
         hidden, cache = self._trial()
         self.length = cache_length(loaded.model, params)
@@ -89,8 +95,11 @@ class _Halves:
         )
         return {"logits": outputs.logits, **tensors_of(past, "present")}
 
+    def _encoded(self, inputs: Tensors) -> Tensors:
+        return {HIDDEN: self.model.get_encoder()(**inputs).last_hidden_state}
+
     def _first_step(self, inputs: Tensors) -> tuple[torch.Tensor, Any]:
-        hidden = self.model.get_encoder()(**inputs).last_hidden_state
+        hidden = self._encoded(inputs)[HIDDEN]
         cache = cache_utils.EncoderDecoderCache(cache_utils.DynamicCache(), cache_utils.DynamicCache())
         start = torch.zeros(hidden.shape[0], 1, dtype=torch.int64)
         self._step(hidden, inputs.get("attention_mask"), start, cache)

@@ -8,6 +8,7 @@ from modelwright._lazy import lazy
 from modelwright.errors import InputError
 from modelwright.stages.export._inputs import image_input, model_inputs, text_inputs
 from modelwright.stages.export._load import Loaded, quiet_random
+from modelwright.stages.export._owed import complete, left_out, names
 from modelwright.stages.export._part import Part, Tensors
 from modelwright.stages.export._values import ExportParams
 
@@ -21,6 +22,7 @@ MODEL = "model"
 _WANTED: dict[str, tuple[str, ...]] = {
     "question-answering": ("start_logits", "end_logits"),
     "object-detection": ("logits", "pred_boxes"),
+    "zero-shot-object-detection": ("logits", "pred_boxes"),
     "depth-estimation": ("predicted_depth",),
     "masked-im": ("reconstruction", "logits"),
     "feature-extraction": ("last_hidden_state", "pooler_output"),
@@ -33,7 +35,6 @@ _HEADS = ("char_logits", "bpe_logits", "wp_logits")
 def single_part(loaded: Loaded, params: ExportParams) -> Part:
     """The whole model; of an encoder-decoder whose features are wanted, the encoder."""
     model = loaded.model
-    inputs = model_inputs(loaded, params)
     if getattr(loaded.config, "is_encoder_decoder", False) and params.task == "feature-extraction":
         model = model.get_encoder()
     wanted = _WANTED.get(params.task, ("logits",))
@@ -41,7 +42,8 @@ def single_part(loaded: Loaded, params: ExportParams) -> Part:
     def run(tensors: Tensors) -> Tensors:
         return _tensors(model, model(**tensors, **_plain(model)), wanted)
 
-    return Part(MODEL, model, run, inputs)
+    owed = complete(model.forward, run, model_inputs(loaded, params), loaded, params)
+    return Part(MODEL, model, run, owed.inputs, left_out=owed.left_out)
 
 
 def tower_parts(loaded: Loaded, params: ExportParams) -> tuple[Part, Part]:
@@ -55,11 +57,11 @@ def tower_parts(loaded: Loaded, params: ExportParams) -> tuple[Part, Part]:
         return {"image_embeds": _pooled(model.get_image_features(**tensors))}
 
     tower = model.text_model if hasattr(model, "text_model") else model
-    words = text_inputs(loaded, params, model=tower)
-    picture = (image_input(loaded, params),)
+    words = complete(model.get_text_features, text, text_inputs(loaded, params, model=tower), loaded, params)
+    picture = complete(model.get_image_features, vision, (image_input(loaded, params),), loaded, params)
     return (
-        Part("text", model, text, words),
-        Part("vision", model, vision, picture),
+        Part("text", model, text, words.inputs, left_out=words.left_out),
+        Part("vision", model, vision, picture.inputs, left_out=picture.left_out),
     )
 
 
@@ -85,7 +87,7 @@ def vilt_part(loaded: Loaded, params: ExportParams) -> Part:
         with quiet_random(0):
             return {"logits": model(**tensors).logits}
 
-    return Part(MODEL, model, run, inputs, reference)
+    return Part(MODEL, model, run, inputs, reference, left_out(model.forward, names(inputs)))
 
 
 def _refuse_partial_images(config: Any, size: tuple[int, int], patches: int) -> None:

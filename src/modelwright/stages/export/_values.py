@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 from modelwright.sources import InputSpec
 
 STAGE = "export"
-VERSION = 2
+VERSION = 3
 LIBRARIES = ("torch", "transformers", "onnx", "onnx-ir", "onnxscript")
 # The lowest opset that the torch.export route writes without converting.
 DEFAULT_OPSET = 18
@@ -21,7 +21,8 @@ DynamicAxis = Literal["batch", "sequence"]
 class ExportParams:
     """A size that is None is the model's own: what its processor says, or its usual length.
 
-    `attention` "eager" writes plain MatMul and Softmax; None leaves the choice to the model.
+    `attention` "eager" writes plain MatMul and Softmax; None leaves the choice to the model. `seed` is for random
+    weights, `input_seed` for the samples that the graph is traced with and compared on.
     """
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
@@ -38,6 +39,7 @@ class ExportParams:
     random_weights: bool = False
     trust_remote_code: bool = False
     seed: int = 0
+    input_seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,14 @@ class Attempt:
 
 
 @dataclass(frozen=True)
+class LeftOut:
+    """An argument of the model that the graph has no input for, and why."""
+
+    argument: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class Link:
     """An output that feeds an input of the next run: encoder to decoder, or a cache to itself."""
 
@@ -87,6 +97,7 @@ class Component:
     parity: Parity
     inputs: InputSpec
     outputs: tuple[str, ...]
+    left_out: tuple[LeftOut, ...]
     seconds: float
 
 
