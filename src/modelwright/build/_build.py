@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -14,6 +15,7 @@ from modelwright.build._calls import Subject, compile_call, export_call, optimiz
 from modelwright.build._claims import refuse_unclaimed
 from modelwright.build._import import import_model
 from modelwright.build._recipe import Recipe
+from modelwright.build._resolve import waits_for_reader
 from modelwright.build._stage import (
     ModelInput,
     StageCall,
@@ -25,7 +27,17 @@ from modelwright.build._stage import (
 )
 from modelwright.errors import InputError
 from modelwright.graph import load, summary
-from modelwright.sources import HfSource, InputSpec, OnnxSource, fetch, recorded_inputs
+from modelwright.sources import (
+    CalibrationSource,
+    HfSource,
+    InputSpec,
+    OnnxSource,
+    ReaderCalibration,
+    calibration_source,
+    drawn,
+    fetch,
+    recorded_inputs,
+)
 from modelwright.stages.export import ExportOutcome, Link
 from modelwright.stages.validate import ValidateOutcome
 from modelwright.store import Store
@@ -34,6 +46,7 @@ from modelwright.worker import Worker
 _EXPORT = TypeAdapter(ExportOutcome)
 _VALIDATION = TypeAdapter(ValidateOutcome)
 SINGLE = "model"
+_READER = "unknown until the reader runs"
 
 
 @dataclass(frozen=True)
@@ -71,12 +84,13 @@ class BuildResult:
 
 @dataclass(frozen=True)
 class PlannedStage:
-    """A step of `--plan`. `later`: its inputs do not exist yet, so its key cannot be known."""
+    """A step of `--plan`. `later`: its key cannot be known, because its inputs do not exist yet or because of `why`."""
 
     component: str
     stage: str
     state: Literal["cached", "run", "later"]
     key: str | None
+    why: str | None = None
 
 
 @dataclass(frozen=True)
@@ -104,10 +118,11 @@ def build(
 ) -> BuildResult:
     """Run what the store does not have. Every stage is a child with a time limit."""
     started = time.perf_counter()
-    with Worker() as worker:
-        job = Job(recipe, store, watch or _unwatched, force, worker)
+    watch = watch or _unwatched
+    with Worker() as worker, _data(source, recipe, store, watch) as data:
+        job = Job(recipe, store, watch, force, worker)
         first, subjects, links = _begin(source, job)
-        components = tuple(_component(name, subject, first, job) for name, subject in subjects)
+        components = tuple(_component(name, replace(subject, data=data), first, job) for name, subject in subjects)
     return BuildResult(
         source=_name(source),
         identity=source.identity(),
@@ -120,8 +135,20 @@ def build(
     )
 
 
+def _data(
+    source: OnnxSource | HfSource, recipe: Recipe, store: Store, watch: Watcher
+) -> contextlib.AbstractContextManager[CalibrationSource]:
+    """The recipe's samples; those of the user's own function are drawn now, once for all stages."""
+    counts = [section.samples for section in (recipe.quantize, recipe.validation) if section is not None]
+
+    def tell(message: str, fraction: float | None) -> None:
+        watch(StageEvent("samples", _name(source), message, fraction))
+
+    return drawn(calibration_source(recipe.calibration), max(counts), store.root.parent, tell)
+
+
 def plan(source: OnnxSource | HfSource, recipe: Recipe, *, store: Store) -> tuple[PlannedStage, ...]:
-    """What a build would do, without doing it."""
+    """What a build would do, without doing it and without running the user's own code."""
     if isinstance(source, HfSource):
         call = export_call(source, recipe)
         done = peek_stage(store, call)
@@ -131,8 +158,9 @@ def plan(source: OnnxSource | HfSource, recipe: Recipe, *, store: Store) -> tupl
         return (head, *(tail or _unknown(recipe)))
     first = import_model(store, Path(source.path), _name(source))
     head = PlannedStage(SINGLE, first.stage, "cached", first.key.digest)
-    subject = _imported(source, first)
-    return (head, *_planned(SINGLE, subject, recipe, store))
+    if waits_for_reader(source, recipe):
+        return (head, *(replace(step, component=SINGLE, why=_READER) for step in _unknown(recipe)))
+    return (head, *_planned(SINGLE, _imported(source, first), recipe, store))
 
 
 def _begin(source: OnnxSource | HfSource, job: Job) -> tuple[StageResult, list[tuple[str, Subject]], tuple[Link, ...]]:
@@ -192,11 +220,16 @@ def _component(name: str, subject: Subject, first: StageResult, job: Job) -> Bui
 def _planned(name: str, subject: Subject, recipe: Recipe, store: Store) -> Iterator[PlannedStage]:
     """Walk the stages as a build would, until one has not been made yet."""
     model: ModelInput | None = subject.exported
+    unread = isinstance(calibration_source(recipe.calibration), ReaderCalibration)
+    # To ask which stages there are, any data will do.
+    asked = recipe.model_copy(update={"calibration": "random"}) if unread else recipe
     for make in (optimize_call, quantize_call, validate_call, compile_call):
-        if model is None:
-            probe = make(subject, subject.exported, recipe)
+        reads = unread and make in (quantize_call, validate_call)
+        if model is None or reads:
+            probe = make(subject, subject.exported, asked)
             if probe is not None:
-                yield PlannedStage(name, probe.stage, "later", None)
+                yield PlannedStage(name, probe.stage, "later", None, _READER if reads else None)
+                model = None if probe.stage == "quantize" else model
             continue
         call: StageCall | None = make(subject, model, recipe)
         if call is None:

@@ -30,11 +30,15 @@ _LIMITS = {"export": 1800.0, "optimize": 600.0, "quantize": 900.0, "validate": 9
 
 @dataclass(frozen=True)
 class Subject:
-    """One component on its way: its name in labels, what it is fed, and the export everything is compared with."""
+    """One component on its way: its name in labels, what it is fed, and the export everything is compared with.
+
+    `data` are the samples of the user's own function, drawn.
+    """
 
     label: str
     inputs: InputSpec
     exported: ModelInput
+    data: CalibrationSource | None = None
 
 
 def export_call(source: HfSource, recipe: Recipe) -> StageCall:
@@ -153,4 +157,4 @@ def calibration_of(subject: Subject, recipe: Recipe, seed: int | None = None) ->
     """The recipe's data; made-up samples are made from what the export knows about its inputs."""
     if recipe.calibration == "random":
         return RandomCalibration(recipe.calibration_seed if seed is None else seed, subject.inputs)
-    return calibration_source(recipe.calibration)
+    return subject.data or calibration_source(recipe.calibration)

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from modelwright.build._recipe import Layer, Recipe, make_recipe, merged
 from modelwright.build._weights import settle_weights
 from modelwright.errors import UsageError
-from modelwright.graph import Graph, load, summary
-from modelwright.sources import HfSource, OnnxSource, calibration_source, samples, sizes_in, symbolic_sizes
+from modelwright.graph import load, summary
+from modelwright.sources import (
+    HfSource,
+    OnnxSource,
+    ReaderCalibration,
+    calibration_source,
+    data_sizes,
+    symbolic_dims,
+    symbolic_sizes,
+)
 from modelwright.stages.optimize import PRESETS, resolve_passes
 from modelwright.stages.quantize import canonical, steps_of
 from modelwright.targets import Target, catalogue, on_this_host, parse_target
@@ -35,9 +44,17 @@ class Wishes:
 
 
 def resolve_recipe(
-    source: OnnxSource | HfSource, target: Target, wishes: Wishes | None = None, file: Layer | None = None
+    source: OnnxSource | HfSource,
+    target: Target,
+    wishes: Wishes | None = None,
+    file: Layer | None = None,
+    *,
+    planning: bool = False,
 ) -> Recipe:
-    """Defaults of the policy, then the recipe file, then the command line; `auto` becomes a value."""
+    """Defaults of the policy, then the recipe file, then the command line; `auto` becomes a value.
+
+    `planning` runs no code of the user's: dimensions that only a reader knows stay open.
+    """
     wishes, file, asked = wishes or Wishes(), _tidy(file or {}), target
     target = on_this_host(asked)
     if "target" in file and on_this_host(parse_target(str(file["target"]))) != target:
@@ -53,7 +70,7 @@ def resolve_recipe(
     layer["quantize"] = {**(layer["quantize"] or {}), "precision": precision} if quantize else None
     if wishes.samples is not None and quantize:
         layer["quantize"]["samples"] = wishes.samples
-    _spell_out(layer, source, target, wishes)
+    _spell_out(layer, source, target, wishes, planning=planning)
     return settle_weights(make_recipe(layer, "the recipe"), target, asked)
 
 
@@ -132,7 +149,7 @@ def _require_compiler(target: Target) -> None:
         )
 
 
-def _spell_out(layer: Layer, source: OnnxSource | HfSource, target: Target, wishes: Wishes) -> None:
+def _spell_out(layer: Layer, source: OnnxSource | HfSource, target: Target, wishes: Wishes, *, planning: bool) -> None:
     """Presets become passes, and an NPU gets fixed shapes, so that the recipe says what will really run."""
     if layer["compile"] is not None:
         layer["compile"] = {**layer["compile"], "target": str(target)}
@@ -146,14 +163,28 @@ def _spell_out(layer: Layer, source: OnnxSource | HfSource, target: Target, wish
     optimize["passes"] = list(resolve_passes(names))
     sizes = dict(optimize.get("fix_dims") or ())
     if "fix_dims" not in optimize and isinstance(source, OnnxSource) and target.device in _FIXED_SHAPE_DEVICES:
-        sizes = _sizes(load(source.path), str(layer.get("calibration", "random")), dict(wishes.dims))
+        sizes = _sizes(Path(source.path), str(layer.get("calibration", "random")), dict(wishes.dims), planning=planning)
     optimize["fix_dims"] = sorted({**sizes, **dict(wishes.dims)}.items())
     layer["optimize"] = optimize
 
 
-def _sizes(graph: Graph, calibration: str, said: dict[str, int]) -> dict[str, int]:
+def _sizes(model: Path, calibration: str, said: dict[str, int], *, planning: bool) -> dict[str, int]:
     """What is said, then what the user's data has, then what a dimension's name suggests."""
-    seen: dict[str, int] = {}
-    if calibration != "random":
-        seen = sizes_in(next(iter(samples(calibration_source(calibration), graph, 1))), graph)
+    data = calibration_source(calibration)
+    if planning and isinstance(data, ReaderCalibration):
+        return {}
+    graph = load(model)
+    seen = data_sizes(data, model) if calibration != "random" and symbolic_dims(graph) - said.keys() else {}
     return symbolic_sizes(graph, {**seen, **said})
+
+
+def waits_for_reader(source: OnnxSource | HfSource, recipe: Recipe) -> bool:
+    """Does the user's function, which a plan does not run, decide dimensions of the model?"""
+    fixed = dict(recipe.optimize.fix_dims) if recipe.optimize is not None else {}
+    return (
+        isinstance(source, OnnxSource)
+        and recipe.optimize is not None
+        and isinstance(calibration_source(recipe.calibration), ReaderCalibration)
+        and parse_target(recipe.target).device in _FIXED_SHAPE_DEVICES
+        and bool(symbolic_dims(load(source.path)) - fixed.keys())
+    )

@@ -48,8 +48,9 @@ def command(source: Source, wanted: tuple[Target, ...], out: Output, **said: Any
     """
     model = buildable(source)
     layer = building.read_layer(said["recipe"]) if said["recipe"] else {}
-    jobs = [(model, building.resolve_recipe(model, target, _wishes(said), layer)) for target in wanted]
-    if said["only_plan"]:
+    planning = said["only_plan"]
+    jobs = [(model, building.resolve_recipe(model, one, _wishes(said), layer, planning=planning)) for one in wanted]
+    if planning:
         with stores.Store() as store:
             plans = [(recipe.target, building.plan(model, recipe, store=store)) for model, recipe in jobs]
         answer = {"plans": [{"target": target, "stages": steps} for target, steps in plans]}

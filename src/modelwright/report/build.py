@@ -68,7 +68,7 @@ def render_plans(plans: Sequence[tuple[str, Sequence[PlannedStage]]], console: r
     for target, steps in plans:
         table = rich.table.Table("component", "stage", "state", "key", box=rich.box.SIMPLE_HEAD, pad_edge=False)
         for step in steps:
-            table.add_row(step.component, step.stage, words[step.state], (step.key or "")[:12])
+            table.add_row(step.component, step.stage, step.why or words[step.state], (step.key or "")[:12])
         console.print(rich.text.Text(target, style="bold"))
         console.print(table)
 

@@ -3,6 +3,7 @@
 from modelwright.sources._calibration import (
     CalibrationSource,
     RandomCalibration,
+    ReaderCalibration,
     SampleHash,
     Samples,
     calibration_source,
@@ -12,10 +13,12 @@ from modelwright.sources._calibration import (
 )
 from modelwright.sources._calibration import identity as calibration_identity
 from modelwright.sources._digest import file_digest
+from modelwright.sources._drawn import data_sizes, drawn
 from modelwright.sources._embedding import index_bound
+from modelwright.sources._function import UserFunction
 from modelwright.sources._generate import generate
 from modelwright.sources._given import check_inputs, load_npz, read_npz
-from modelwright.sources._guess import sizes_in, specs_from_graph, symbolic_sizes
+from modelwright.sources._guess import sizes_in, specs_from_graph, symbolic_dims, symbolic_sizes
 from modelwright.sources._hf import HfSource, refuse_foreign
 from modelwright.sources._hub import fetch
 from modelwright.sources._recorded import recorded_inputs
@@ -34,15 +37,19 @@ __all__ = [
     "InputSpec",
     "OnnxSource",
     "RandomCalibration",
+    "ReaderCalibration",
     "SampleHash",
     "Samples",
     "Source",
     "TensorSpec",
+    "UserFunction",
     "calibration_identity",
     "calibration_source",
     "canonical_task",
     "check_inputs",
     "data_bytes",
+    "data_sizes",
+    "drawn",
     "fetch",
     "file_digest",
     "generate",
@@ -59,5 +66,6 @@ __all__ = [
     "sizes_in",
     "specs_from_graph",
     "static",
+    "symbolic_dims",
     "symbolic_sizes",
 ]

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
-import inspect
 import itertools
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from modelwright._json import digest
 from modelwright._lazy import lazy
-from modelwright.errors import InputError, WrightError
+from modelwright.errors import InputError
 from modelwright.graph import Graph, ValueSpec, summary
 from modelwright.sources._digest import file_digest
+from modelwright.sources._function import UserFunction
 from modelwright.sources._generate import generate
 from modelwright.sources._given import check_inputs, read_npz
 from modelwright.sources._guess import fitted, specs_from_graph
@@ -65,7 +63,25 @@ class ReaderCalibration:
     kind: str = "reader"
 
 
-CalibrationSource = RandomCalibration | NpzCalibration | FolderCalibration | ReaderCalibration
+@dataclass(frozen=True)
+class DrawnSample:
+    """One sample as files: name, type and file of each array."""
+
+    arrays: tuple[tuple[str, str, str], ...]
+    digest: str
+
+
+@dataclass(frozen=True)
+class DrawnCalibration:
+    """What the reader `path` gave, kept in `folder`."""
+
+    folder: str
+    path: str
+    samples: tuple[DrawnSample, ...]
+    kind: str = "reader"
+
+
+CalibrationSource = RandomCalibration | NpzCalibration | FolderCalibration | ReaderCalibration | DrawnCalibration
 
 
 def calibration_source(text: str, seed: int = 0) -> CalibrationSource:
@@ -88,11 +104,12 @@ def calibration_source(text: str, seed: int = 0) -> CalibrationSource:
 
 
 def identity(source: CalibrationSource, count: int) -> str:
-    """SHA-256 of what the source holds; a reader is asked for its first `count` samples."""
+    """SHA-256 of what the source holds; of a reader, the first `count` samples that were drawn from it."""
+    assert not isinstance(source, ReaderCalibration), "the samples of a reader are drawn first, in a child"
     if isinstance(source, RandomCalibration):
         return digest(source)
-    if isinstance(source, ReaderCalibration):
-        return samples_digest(itertools.islice(_call_reader(source.path), count))
+    if isinstance(source, DrawnCalibration):
+        return digest([source.kind, [sample.digest for sample in source.samples[:count]]])
     found = _folder_files(source.path) if isinstance(source, FolderCalibration) else (Path(source.path),)
     return digest([source.kind, [(path.name, file_digest(path)) for path in found]])
 
@@ -103,7 +120,10 @@ def data_bytes(source: CalibrationSource) -> int | None:
         return None
     if isinstance(source, RandomCalibration):
         return 0
-    found = _folder_files(source.path) if isinstance(source, FolderCalibration) else (Path(source.path),)
+    if isinstance(source, DrawnCalibration):
+        found = tuple(Path(source.folder).iterdir())
+    else:
+        found = _folder_files(source.path) if isinstance(source, FolderCalibration) else (Path(source.path),)
     return sum(path.stat().st_size for path in found if path.is_file())
 
 
@@ -146,9 +166,26 @@ def rows(
         for path in _folder_files(source.path):
             yield path.name, read_npz(path)
     else:
-        given = NpzRows(source.path, signature) if isinstance(source, NpzCalibration) else _call_reader(source.path)
-        for index, sample in enumerate(given):
+        for index, sample in enumerate(_numbered(source, signature)):
             yield f"sample {index} of {Path(source.path).name}", sample
+
+
+def _numbered(
+    source: NpzCalibration | ReaderCalibration | DrawnCalibration, signature: Sequence[ValueSpec]
+) -> Iterable[dict[str, NDArray[Any]]]:
+    if isinstance(source, NpzCalibration):
+        return NpzRows(source.path, signature)
+    if isinstance(source, ReaderCalibration):
+        return call_reader(source.path)
+    return (
+        {name: _array(Path(source.folder, file), dtype) for name, dtype, file in one.arrays} for one in source.samples
+    )
+
+
+def _array(path: Path, dtype: str) -> NDArray[Any]:
+    """numpy does not write down the types that others add to it, such as bfloat16."""
+    array: NDArray[Any] = np.load(path, allow_pickle=False)
+    return array if array.dtype.name == dtype else array.view(dtype)
 
 
 def samples(source: CalibrationSource, graph: Graph, count: int) -> Samples:
@@ -198,41 +235,24 @@ def _folder_files(folder: str) -> tuple[Path, ...]:
     return found
 
 
-def _call_reader(reference: str) -> Iterator[dict[str, NDArray[Any]]]:
-    try:
-        for sample in _reader_function(reference)():
-            if not isinstance(sample, Mapping):
-                raise _bad_reader(reference, f"it gave a {type(sample).__name__}, not a dict of arrays")
-            yield {str(name): np.asarray(value) for name, value in sample.items()}
-    except WrightError:
-        raise
-    # The user's own code can raise anything; whatever it is, its data could not be loaded.
-    except Exception as error:
-        raise _bad_reader(reference, f"{type(error).__name__}: {error}") from error
-
-
-def _reader_function(reference: str) -> Any:
-    name, _, function = reference.rpartition(":")
-    path = Path(name)
-    if not path.is_file():
-        raise _bad_reader(reference, f"there is no file {name}")
-    module_name = f"modelwright_calibration_{digest(str(path.absolute()))[:12]}"
-    spec = importlib.util.spec_from_file_location(module_name, path)
-    if spec is None or spec.loader is None:
-        raise _bad_reader(reference, f"{path.name} is not a Python file")
-    module = importlib.util.module_from_spec(spec)
-    # Dataclasses and pickling inside the reader look their module up by name.
-    sys.modules[module_name] = module
-    spec.loader.exec_module(module)
-    found = getattr(module, function, None)
-    if not callable(found) or inspect.isclass(found):
-        raise _bad_reader(reference, f"{path.name} defines no function {function}")
-    return found
-
-
-def _bad_reader(reference: str, cause: str) -> InputError:
-    return InputError(
-        f"the calibration reader {Path(reference).name} failed",
-        cause=cause,
-        fix="The function takes no arguments and yields dicts: input name -> numpy array.",
+def call_reader(reference: str) -> Iterator[dict[str, NDArray[Any]]]:
+    """What the user's function gives. Only for code that runs in a child."""
+    reader = UserFunction(
+        reference,
+        "the calibration reader",
+        "The function takes no arguments and yields dicts: input name -> numpy array.",
     )
+    function = reader.load()
+    with reader.running():
+        given = iter(function())
+    while True:
+        with reader.running():
+            sample = next(given, None)
+            if sample is None:
+                return
+            if not isinstance(sample, Mapping):
+                raise reader.failed(f"it gave a {type(sample).__name__}, not a dict of arrays")
+            arrays = {str(name): np.asarray(value) for name, value in sample.items()}
+            if strange := [name for name, array in arrays.items() if array.dtype.hasobject]:
+                raise reader.failed(f"{strange[0]} is no array of numbers but of Python objects")
+        yield arrays

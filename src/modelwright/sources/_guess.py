@@ -74,6 +74,12 @@ def symbolic_sizes(graph: Graph, known: Mapping[str, int] | None = None) -> dict
     }
 
 
+def symbolic_dims(graph: Graph) -> frozenset[str]:
+    """The dimensions of the inputs that are no numbers; one without a name is called after its place."""
+    declared = (dim for value in summary(graph).inputs for dim in _Dimensions.declared(value))
+    return frozenset(dim for dim in declared if isinstance(dim, str))
+
+
 def sizes_in(sample: Mapping[str, NDArray[Any]], graph: Graph) -> dict[str, int]:
     """The symbolic dimensions that a real sample shows."""
     found: dict[str, int] = {}

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
-import inspect
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from modelwright._json import digest
 from modelwright.errors import InputError, UsageError
 from modelwright.quality.tasks._base import Context, EvalTask, Metric, Outputs, Row
+from modelwright.sources import UserFunction
+
+_FIX = "The function takes the outputs and the row, both dicts by name, and returns one number."
 
 
 class CustomTask(EvalTask):
@@ -19,22 +17,16 @@ class CustomTask(EvalTask):
 
     def __init__(self, reference: str) -> None:
         super().__init__(Context(), {})
-        self._reference = reference
-        self._function = _load(reference)
+        check_reference(reference)
+        self._metric = UserFunction(reference, "the metric", _FIX)
+        self._function = self._metric.load()
         better = bool(getattr(self._function, "higher_is_better", True))
         name = getattr(self._function, "__name__", "metric")
         self.metric = Metric(name, unit="as defined by the user", higher_is_better=better, span=None, worst=None)
 
     def score(self, row: Row, outputs: Sequence[Outputs]) -> float:
-        # The user's own code can raise anything; whatever it is, its metric could not be computed.
-        try:
+        with self._metric.running():
             return float(self._function(dict(outputs[0]), dict(row)))
-        except Exception as error:
-            raise InputError(
-                f"the metric {Path(self._reference).name} failed",
-                cause=f"{type(error).__name__}: {error}",
-                fix="The function takes the outputs and the row, both dicts by name, and returns one number.",
-            ) from error
 
 
 def check_reference(reference: str) -> None:
@@ -48,27 +40,3 @@ def check_reference(reference: str) -> None:
         )
     if not Path(name).is_file():
         raise InputError(f"{name} does not exist", cause="no such file", fix="Check the path of --metric.")
-
-
-def _load(reference: str) -> Any:
-    check_reference(reference)
-    name, _, function = reference.rpartition(":")
-    path = Path(name).absolute()
-    module_name = f"modelwright_metric_{digest(str(path))[:12]}"
-    spec = importlib.util.spec_from_file_location(module_name, path)
-    if spec is None or spec.loader is None:
-        raise InputError(f"{path.name} cannot be loaded", cause="it is not a Python file", fix="Check --metric.")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[module_name] = module
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise InputError(
-            f"{path.name} cannot be loaded", cause=f"{type(error).__name__}: {error}", fix="Repair the file."
-        ) from error
-    found = getattr(module, function, None)
-    if not callable(found) or inspect.isclass(found):
-        raise InputError(
-            f"{path.name} defines no function {function}", cause="--metric names it", fix="Check the name."
-        )
-    return found

@@ -1,0 +1,55 @@
+"""`file.py:function`: the user's own Python. It is loaded and called in a child, never in the parent."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from modelwright._json import digest
+from modelwright.errors import InputError
+from modelwright.worker import user_code
+
+
+@dataclass(frozen=True)
+class UserFunction:
+    """`role` is what it is for, in words; `fix` how such a function should be."""
+
+    reference: str
+    role: str
+    fix: str
+
+    @property
+    def name(self) -> str:
+        return Path(self.reference).name
+
+    def running(self) -> contextlib.AbstractContextManager[None]:
+        """Its code runs inside: whatever happens there is an InputError about it."""
+        return user_code(f"{self.role} {self.name}", self.fix)
+
+    def failed(self, cause: str) -> InputError:
+        return InputError(f"{self.role} {self.name} failed", cause=cause, fix=self.fix)
+
+    def load(self) -> Callable[..., Any]:
+        name, _, function = self.reference.rpartition(":")
+        path = Path(name).absolute()
+        if not path.is_file():
+            raise self.failed(f"there is no file {name}")
+        module_name = f"modelwright_user_{digest(str(path))[:12]}"
+        spec = importlib.util.spec_from_file_location(module_name, path)
+        if spec is None or spec.loader is None:
+            raise self.failed(f"{path.name} is not a Python file")
+        module = importlib.util.module_from_spec(spec)
+        # Dataclasses and pickling inside the file look their module up by name.
+        sys.modules[module_name] = module
+        with self.running():
+            spec.loader.exec_module(module)
+        found = getattr(module, function, None)
+        if not callable(found) or inspect.isclass(found):
+            raise self.failed(f"{path.name} defines no function {function}")
+        return found  # type: ignore[no-any-return]
