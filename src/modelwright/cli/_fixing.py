@@ -127,7 +127,10 @@ def _recipe(float_model: Path, quant_model: Path, repair: Repair, target: Target
     layer = {
         "optimize": False,
         "compile": False,
-        "quantize": {"per_channel": any(word.startswith("per-axis") for word in facts.granularity)},
+        "quantize": {
+            "per_channel": any(word.startswith("per-axis") for word in facts.granularity),
+            "reduce_range": quality.keeps_to_7_bits(quant_model),
+        },
     }
     return building.resolve_recipe(_source(float_model), target, wishes, layer)
 

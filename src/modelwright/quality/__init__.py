@@ -22,7 +22,7 @@ from modelwright.quality._eval_types import (
     EvalResult,
     parse_allowance,
 )
-from modelwright.quality._fix import fix
+from modelwright.quality._fix import fix, keeps_to_7_bits
 from modelwright.quality._fix_types import FixOptions, FixPlan, FixResult, FixRow, FixScore, Raise
 from modelwright.quality._paired import EvalVerdict, Paired, paired
 from modelwright.quality.tasks import TASKS as EVAL_TASKS
@@ -56,6 +56,7 @@ __all__ = [
     "debug",
     "evaluate",
     "fix",
+    "keeps_to_7_bits",
     "paired",
     "parse_allowance",
 ]

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from modelwright.errors import InputError
 from modelwright.graph import ModelSummary, dtype_name, summary
-from modelwright.metrics import Accumulator
 from modelwright.quality._debug_rows import activation_rows, output_rows, shares, spread, weight_rows
 from modelwright.quality._debug_types import (
     DataFacts,
@@ -16,6 +15,7 @@ from modelwright.quality._debug_types import (
     DebugSummary,
     MatchKind,
     Mode,
+    OutputScore,
     Runtimes,
     Unmatched,
 )
@@ -25,10 +25,9 @@ from modelwright.quality._match_weights import WeightPair, match_weights
 from modelwright.quality._stream import Job, Streamed, stream
 from modelwright.quality._stream_data import Feed, make_feed
 from modelwright.sources import CalibrationSource
-from modelwright.targets import Target, read_host
+from modelwright.targets import Target, products_saturate, read_cpu
 from modelwright.worker import progress, task
 
-_MUCH_DB = 6.0
 _INSIDE = "inside a quantized group: making it an output would take the group apart"
 Ends = tuple[tuple[str, str, MatchKind], ...]
 
@@ -153,6 +152,7 @@ def _report(
     request: Request, sides: _Sides, feed: Feed, found: Streamed | None, verdict: tuple[DebugStatus, str | None]
 ) -> DebugReport:
     rows = activation_rows(sides.wanted, found.tracks) if found else ()
+    outputs = output_rows(sides.ends, found.outputs, found.executed) if found else ()
     weights = weight_rows(sides.wanted, [item for item in sides.weights if not item.bias])
     biases = weight_rows(sides.wanted, [item for item in sides.weights if item.bias])
     return DebugReport(
@@ -165,7 +165,7 @@ def _report(
         samples=found.samples if found else 0,
         data=DataFacts(request.source.kind, feed.random, found.samples if found else 0, request.scale),
         runtimes=_runtimes(found),
-        model_outputs=output_rows(sides.ends, found.outputs, found.executed) if found else (),
+        model_outputs=outputs,
         activations=rows,
         weights=weights,
         biases=biases,
@@ -178,7 +178,7 @@ def _report(
         by_module=shares(rows, lambda row: row.module or "(none)"),
         unmatched_float=_float_only(sides, {row.tensor_name for row in rows}),
         unmatched_quant=(*sides.matching.quant_only, *sides.lost_weights),
-        notes=_notes(request, sides, found),
+        notes=_notes(request, sides, found, outputs),
         chunks=found.chunks if found else 0,
         memory_budget_bytes=request.budget,
     )
@@ -199,21 +199,23 @@ def _float_only(sides: _Sides, seen: set[str]) -> tuple[Unmatched, ...]:
 def _runtimes(found: Streamed | None) -> Runtimes | None:
     if found is None or found.facts is None:
         return None
-    facts, cpu = found.facts, read_host().cpu
+    facts = found.facts
     return Runtimes(
         reference="cpu, graph as written",
         candidate=f"{facts.target}, optimization {facts.graph_optimization}",
         candidate_nodes=facts.nodes_per_ep,
         simulated=facts.simulated,
         onnxruntime=facts.onnxruntime,
-        cpu=cpu.model,
-        vnni="vnni" in " ".join(cpu.features) if cpu.features else None,
+        cpu=read_cpu().model,
+        saturates=products_saturate(),
     )
 
 
-def _notes(request: Request, sides: _Sides, found: Streamed | None) -> tuple[str, ...]:
+def _notes(
+    request: Request, sides: _Sides, found: Streamed | None, outputs: tuple[OutputScore, ...]
+) -> tuple[str, ...]:
     notes = []
-    if found is not None and str(request.target) != "cpu":
+    if found is not None and request.target.ep != "cpu":
         notes.append(
             "tensors inside were made outputs to look at them, which can change how the EP cuts and fuses the graph; "
             "`executed` is the untouched model"
@@ -228,10 +230,11 @@ def _notes(request: Request, sides: _Sides, found: Streamed | None) -> tuple[str
             f"onnxruntime quantizes the float weights of {', '.join(taken[:3])} by itself when it loads this model, "
             "because they stand between quantized tensors; leave the nodes after them float too"
         )
-    elif found is not None and _saturates(found):
+    elif any(item.lost_in_kernels for item in outputs):
+        cause = ": 8-bit products saturate on this CPU, and 7-bit weights (reduce_range) would not"
         notes.append(
-            "the model as executed is much worse than its graph says: the loss is in onnxruntime's integer kernels "
-            "(8-bit products saturate on x86 CPUs without VNNI; try --reduce-range)"
+            "the model as executed is much worse than its graph says: the loss is in onnxruntime's integer kernels"
+            f"{cause if products_saturate() else ''}"
         )
     return tuple(notes)
 
@@ -249,14 +252,3 @@ def _taken_back(got: View) -> tuple[str, ...]:
         if before is not None and before.op_type == DEQUANTIZE and any(item.op_type == QUANTIZE for item in readers):
             found.append(label(node))
     return tuple(found)
-
-
-def _saturates(found: Streamed) -> bool:
-    return any(
-        (_decibels(found.outputs[name]) or 0.0) - (_decibels(found.executed[name]) or 99.0) > 6.0
-        for name in found.outputs
-    )
-
-
-def _decibels(gathered: Accumulator) -> float | None:
-    return gathered.aggregate().sqnr_db.pooled

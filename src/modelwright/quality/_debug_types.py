@@ -10,6 +10,7 @@ MatchKind = Literal["name", "producer", "convert", "absorbed", "position"]
 Mode = Literal["static", "fp16", "dynamic", "weight-only", "same-model", "float"]
 DEFAULT_SAMPLES = 8
 DEFAULT_BUDGET = 1 << 30
+_MUCH_DB = 6.0
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,12 @@ class OutputScore:
     samples: int
     failed: int
 
+    @property
+    def lost_in_kernels(self) -> bool:
+        """Much worse as executed than as written."""
+        written, executed = self.cumulative_sqnr_db, self.executed_sqnr_db
+        return executed is not None and (99.0 if written is None else written) - executed > _MUCH_DB
+
 
 @dataclass(frozen=True)
 class Unmatched:
@@ -128,7 +135,10 @@ class DataFacts:
 
 @dataclass(frozen=True)
 class Runtimes:
-    """What computed each side. Nothing here is a timing; `simulated` says that a simulator computed."""
+    """What computed each side. Nothing here is a timing; `simulated` says that a simulator computed.
+
+    `saturates`: this machine's CPU kernels lost something when they were asked to add the largest 8-bit products.
+    """
 
     reference: str
     candidate: str
@@ -136,7 +146,7 @@ class Runtimes:
     simulated: bool
     onnxruntime: str
     cpu: str | None
-    vnni: bool | None
+    saturates: bool
 
 
 @dataclass(frozen=True)
@@ -171,6 +181,15 @@ class DebugReport:
         """The lowest output SQNR, as executed; None when nothing differs or nothing is known."""
         numbers = [item.executed_sqnr_db for item in self.model_outputs if item.executed_sqnr_db is not None]
         return min(numbers) if numbers else None
+
+    @property
+    def saturated(self) -> bool:
+        """Is an output much worse as executed than as written, by kernels that saturate?"""
+        return (
+            self.runtimes is not None
+            and self.runtimes.saturates
+            and any(item.lost_in_kernels for item in self.model_outputs)
+        )
 
     @property
     def originators(self) -> tuple[Activation, ...]:

@@ -6,15 +6,22 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from modelwright._lazy import lazy
 from modelwright.errors import UsageError
 from modelwright.quality._debug import DebugOptions, debug, model_file
 from modelwright.quality._fix_actions import combined, orders
 from modelwright.quality._fix_bench import CHECK, CHOOSE, Bench, Candidate
 from modelwright.quality._fix_types import FixOptions, FixPlan, FixResult, FixRow, FixScore, FixStatus, Level, Raise
 from modelwright.quality._match_view import view
-from modelwright.stages.quantize import steps_of
+from modelwright.stages.quantize import REDUCED_BITS, steps_of, weight_range_bits
 from modelwright.worker import ProgressCallback, Worker
+
+if TYPE_CHECKING:
+    import onnx
+else:
+    onnx = lazy("onnx")
 
 _MIN_SAMPLES = 2
 # Above this share of the float model, little was quantized in the end.
@@ -48,6 +55,13 @@ def fix(
         return _result(bench, status, reason, found, tuple(_levels(plan, options)), start)
 
 
+def keeps_to_7_bits(model: str | Path) -> bool:
+    """Do the 8-bit weights of this model leave the last bit unused? So a repair starts from what it is."""
+    found = view(str(model))
+    signed = (name for name, tensor in found.stored.items() if tensor.data_type == onnx.TensorProto.INT8)
+    return weight_range_bits(found.values(name) for name in signed) == REDUCED_BITS
+
+
 def _search(bench: Bench, plan: FixPlan, options: FixOptions, start: Candidate) -> _Found:
     """Every level that suits the target is tried; the one that holds together best on it wins."""
     bench.say("looking for where the noise is made", None)
@@ -60,13 +74,14 @@ def _search(bench: Bench, plan: FixPlan, options: FixOptions, start: Candidate) 
     )
     report = debug(bench.base, start.path, asked)
     base = view(str(bench.base))
+    saturated = report.saturated and not bench.exact
     found = []
 
     def trial(chosen: Sequence[Raise]) -> Candidate:
         return bench.build(combined(chosen, plan.quantize, base))
 
     for level in _levels(plan, options):
-        for offered in orders(report, base, plan.quantize, level):
+        for offered in orders(report, base, plan.quantize, level, saturated=saturated):
             chosen, met = _smallest(offered, lambda picked: bench.met_on(trial(picked), CHOOSE, margin=True), bench)
             candidate = trial(chosen)
             found.append(_Found(level, tuple(chosen), candidate, met, _covered(offered, chosen)))

@@ -7,7 +7,15 @@ from collections.abc import Iterable
 from modelwright.quality._debug_types import Activation, DebugReport
 from modelwright.quality._fix_types import Level, Raise
 from modelwright.quality._match_view import View, label
-from modelwright.stages.quantize import WORKERS, QuantizeParams, TensorOverride, static_operators, steps_of
+from modelwright.stages.quantize import (
+    WORKERS,
+    QuantizeParams,
+    TensorOverride,
+    integer_products,
+    reduces_range,
+    static_operators,
+    steps_of,
+)
 
 _MOSTLY = 0.5
 # More tensors than these are no longer an exception here and there.
@@ -17,13 +25,15 @@ _FEW = 8
 _TAKEN_BACK = ("Conv", "ConvTranspose", "Gemm")
 
 
-def orders(report: DebugReport, view: View, params: QuantizeParams, level: Level) -> tuple[list[Raise], ...]:
+def orders(
+    report: DebugReport, view: View, params: QuantizeParams, level: Level, *, saturated: bool = False
+) -> tuple[list[Raise], ...]:
     """What can be raised, the likeliest first, in several ways to be tried one after the other.
 
-    A scale for each channel of the weights before anything else. A few tensors: by the noise that is added there; then
-    by the noise that would be, once the ones before no longer clip what gets there (neither is always right: more bits
-    in one place may make another clip more). Whole operators, when it is not a few. Then as many tensors as it takes.
-    With 16 bits, what is clipped still has to become float.
+    7-bit weights where products `saturated`, and a scale for each channel of the weights, before anything else. A few
+    tensors: by the noise that is added there; then by the noise that would be, once the ones before no longer clip what
+    gets there (neither is always right: more bits in one place may make another clip more). Whole operators, when it is
+    not a few. Then as many tensors as it takes. With 16 bits, what is clipped still has to become float.
     """
     scope = _scope(view, params)
     weights = {row.node: row.weight_name for row in report.weights}
@@ -32,8 +42,10 @@ def orders(report: DebugReport, view: View, params: QuantizeParams, level: Level
     added, would_add = ([item for item in items if item.excludes or item.overrides] for items in found)
     ways = added[:_FEW], would_add[:_FEW], _operators(report, view, params, level), added
     static = steps_of(params.precision)[0].kind == "static"
-    # It costs next to nothing, so it comes first everywhere.
-    free = [Raise("weights", "", "channels", level, 0.0, (), ())] if static and not params.per_channel else []
+    # They cost next to nothing, so they come first everywhere.
+    range_too = saturated and integer_products(params) and not reduces_range(params)
+    free = [Raise("weights", "", "range", level, 0.0, (), ())] if range_too else []
+    free += [Raise("weights", "", "channels", level, 0.0, (), ())] if static and not params.per_channel else []
     return tuple([*free, *items] for items in ways)
 
 
@@ -46,6 +58,8 @@ def combined(chosen: Iterable[Raise], params: QuantizeParams, view: View) -> Qua
     useful = tuple(item for item in overrides.values() if _touched(item.tensor, view, set(excludes)))
     changed: dict[str, object] = {"nodes_to_exclude": tuple(excludes), "overrides": useful}
     changed["per_channel"] = params.per_channel or any(item.what == "channels" for item in picked)
+    if any(item.what == "range" for item in picked):
+        changed["reduce_range"] = True
     left_out = {item.tensor for item in picked if item.what == "operator" and item.level == "float"}
     if left_out:
         # Said by their names, so that the recipe stays one that people can read.

@@ -65,6 +65,11 @@ class Bench:
         return self.builds >= self.options.max_builds
 
     @property
+    def exact(self) -> bool:
+        """Do the machines this is for add 8-bit products up exactly, whatever this one does?"""
+        return self.options.target is not None and self.options.target.exact_products is not False
+
+    @property
     def wanted(self) -> str:
         if self.options.target_sqnr is not None:
             return f"SQNR of every output at least {self.options.target_sqnr:g} dB"
@@ -163,7 +168,8 @@ class Bench:
         source = self._source(self.options.data, self.options.seed)
         answers = self._folder / "answers"
         answers.mkdir(exist_ok=True)
-        return ScoreJob(str(self.base), str(answers), source, self.half, half, self.options.scale, self.metric)
+        options = self.options
+        return ScoreJob(str(self.base), str(answers), source, self.half, half, options.scale, self.metric, self.exact)
 
     def _source(self, text: str, seed: int) -> CalibrationSource:
         return data_source(text, seed, self.base, self.recorded)

@@ -20,7 +20,7 @@ from modelwright.quality._fix_types import FixScore
 from modelwright.quality._stream_data import Feed, Sample, make_feed
 from modelwright.quality.tasks._custom import CustomTask
 from modelwright.sources import CalibrationSource
-from modelwright.targets import BoundSession, open_session, parse_target
+from modelwright.targets import BoundSession, open_exact, open_session, parse_target, products_saturate
 from modelwright.worker import progress, task
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ class Powers:
 class ScoreJob:
     """Every second sample from `start` on; `metric` is file.py:function, `label`, or nothing.
 
+    `exact`: the machines it is for never saturate, so that a CPU which does is told not to.
     What the reference answers is the same for every candidate: it is kept in the folder `answers`.
     """
 
@@ -82,6 +83,7 @@ class ScoreJob:
     start: int
     scale: float | None
     metric: str | None
+    exact: bool = False
 
 
 @task
@@ -92,8 +94,7 @@ def score_model(candidate: str, job: ScoreJob) -> tuple[FixScore, FixScore]:
     gathered: dict[str, Powers] = {}
     grades: list[tuple[float, float]] = []
     count = 0
-    cpu = parse_target("cpu")
-    with _Reference(job) as wanted, open_session(candidate, cpu) as got:
+    with _Reference(job) as wanted, _opened(candidate, job) as got:
         for count, sample in enumerate(feed, start=1):
             ours, theirs = wanted.run(count, sample), got.run(sample.inputs)
             for (name, one), other in zip(ours.items(), theirs.values(), strict=True):
@@ -113,6 +114,12 @@ def score_model(candidate: str, job: ScoreJob) -> tuple[FixScore, FixScore]:
         metric_low=theirs_mean - error if theirs_mean is not None else None,
     )
     return score, FixScore(count, None, ours_mean)
+
+
+def _opened(candidate: str, job: ScoreJob) -> BoundSession:
+    if job.exact and products_saturate():
+        return open_exact(candidate)
+    return open_session(candidate, parse_target("cpu"))
 
 
 @task

@@ -50,13 +50,13 @@ class FixOptions:
 class Raise:
     """What gets more bits, and what that means for the quantizer: a tensor, a weight, or all nodes of an operator.
 
-    Of an operator, `tensor` is its name and `node` is empty. `channels` stands for all weights, which get no more bits
-    but a scale for each channel.
+    Of an operator, `tensor` is its name and `node` is empty. `channels` and `range` stand for all weights, which get no
+    more bits but a scale for each channel, or keep to 7 bits so that their products do not saturate.
     """
 
     tensor: str
     node: str
-    what: Literal["activation", "weight", "operator", "channels"]
+    what: Literal["activation", "weight", "operator", "channels", "range"]
     level: Level
     origin_share: float
     excludes: tuple[str, ...]

@@ -36,7 +36,7 @@ def render_fix(result: FixResult, folder: Path | None, console: rich.console.Con
         console.print(rich.text.Text(f"  raise {_what(item)}"), soft_wrap=True)
     if len(result.raised) > _SHOWN:
         console.print(f"  and {len(result.raised) - _SHOWN} more (--json lists all)")
-    if result.raised and all(item.what != "channels" for item in result.raised):
+    if result.raised and all(item.what not in ("channels", "range") for item in result.raised):
         console.print(f"  these made {result.covered_share:.0%} of the noise")
     if result.note is not None:
         console.print(rich.text.Text(f"note: {result.note}", style="yellow"), soft_wrap=True)
@@ -49,6 +49,8 @@ def render_fix(result: FixResult, folder: Path | None, console: rich.console.Con
 
 
 def _what(item: Raise) -> str:
+    if item.what == "range":
+        return "nothing, but keep the weights to 7 bits, whose products do not saturate"
     if item.what == "channels":
         return "the weights from one scale for each tensor to one for each channel"
     if item.what == "operator":

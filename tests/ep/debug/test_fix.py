@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import platform
 import sys
+from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -12,11 +13,12 @@ import pytest
 
 from ep.debug.nets import batch, chain, deep, planted_outlier, write_samples
 from modelwright.errors import InputError, UsageError
-from modelwright.quality import FixOptions, FixPlan, Raise, fix, parse_allowance
+from modelwright.quality import FixOptions, FixPlan, Raise, fix, keeps_to_7_bits, parse_allowance
 from modelwright.quality._fix_actions import combined
 from modelwright.quality._match_view import view
-from modelwright.stages.quantize import QuantizeParams
-from modelwright.targets import parse_target
+from modelwright.sources import RandomCalibration
+from modelwright.stages.quantize import QuantizeParams, run_quantize
+from modelwright.targets import parse_target, products_saturate
 
 HAS_QNN = importlib.util.find_spec("onnxruntime_qnn") is not None and platform.machine() == "x86_64"
 needs_qnn = pytest.mark.skipif(not HAS_QNN or sys.platform != "linux", reason="the QNN simulator is not installed")
@@ -147,3 +149,30 @@ def test_an_operator_that_is_raised_is_left_out_by_its_name(tmp_path):
     changed = combined([gains], everything, view(str(tmp_path / "float.onnx")))
     assert changed.op_types == ("Gemm", "MatMul", "Relu")
     assert changed.nodes_to_exclude == ("head/matmul",)
+
+
+@pytest.mark.skipif(not products_saturate(), reason="the products of this CPU do not saturate")
+def test_saturated_products_are_repaired_by_7_bit_weights_before_anything_is_raised(tmp_path):
+    """Weights of nearly one size: every pair of products is as large as it can be."""
+    model = deep(2)
+    for item in model.graph.initializer:
+        values = onnx.numpy_helper.to_array(item)
+        if values.ndim > 1:
+            even = np.sign(values) * np.abs(values).max() * 0.9 + values * 0.1
+            item.CopyFrom(onnx.numpy_helper.from_array(even.astype(np.float32), item.name))
+    source, full = saved(tmp_path, model), plan(tmp_path, QuantizeParams("w8a8", samples=8, reduce_range=False))
+    result = fix(source, full, asked(tmp_path, target_sqnr=25.0))
+    assert result.rows[1].check.sqnr_db < 15
+    assert [item.what for item in result.raised] == ["range"]
+    assert result.quantize.reduce_range is True
+    elsewhere = asked(tmp_path, target_sqnr=25.0, target=parse_target("cpu:isa=vnni"))
+    assert fix(source, full, elsewhere).status == "already_met"
+
+
+def test_a_repair_starts_from_the_bits_the_weights_really_use(tmp_path):
+    source = saved(tmp_path, deep(2))
+    for reduced in (True, False):
+        (tmp_path / str(reduced)).mkdir()
+        params = replace(PER_TENSOR, reduce_range=reduced)
+        run_quantize(str(source), str(tmp_path / str(reduced)), params, RandomCalibration())
+        assert keeps_to_7_bits(tmp_path / str(reduced) / "model.onnx") is reduced

@@ -1,5 +1,6 @@
 """The quantize stage: fp16, dynamic int8, static QDQ and int4, with ranges found one sample at a time."""
 
+from modelwright.stages.quantize._check import REDUCED_BITS, weight_range_bits
 from modelwright.stages.quantize._names import name_all
 from modelwright.stages.quantize._params import (
     Calibration,
@@ -9,13 +10,23 @@ from modelwright.stages.quantize._params import (
     QuantizeParams,
     TensorOverride,
 )
-from modelwright.stages.quantize._precision import ALIASES, REFUSED, STEPS, Step, canonical, integer_products, steps_of
+from modelwright.stages.quantize._precision import (
+    ALIASES,
+    REFUSED,
+    STEPS,
+    Step,
+    canonical,
+    integer_products,
+    reduces_range,
+    steps_of,
+)
 from modelwright.stages.quantize._run import LIBRARIES, STAGE, VERSION, run_quantize
 from modelwright.stages.quantize._scope import WORKERS, static_operators
 
 __all__ = [
     "ALIASES",
     "LIBRARIES",
+    "REDUCED_BITS",
     "REFUSED",
     "STAGE",
     "STEPS",
@@ -31,7 +42,9 @@ __all__ = [
     "canonical",
     "integer_products",
     "name_all",
+    "reduces_range",
     "run_quantize",
     "static_operators",
     "steps_of",
+    "weight_range_bits",
 ]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from modelwright._lazy import lazy
 from modelwright.errors import ExecutionError
 from modelwright.graph import Precision, Share
 from modelwright.stages.quantize._params import OpTally, QuantizeParams
@@ -14,8 +13,7 @@ from modelwright.stages.quantize._precision import STEPS, Step
 
 if TYPE_CHECKING:
     import onnx
-else:
-    onnx = lazy("onnx")
+    from numpy.typing import NDArray
 
 REDUCED_BITS = 7
 # 255 · (64 + 64) still fits 16 bits with a sign, whichever two weights are neighbours.
@@ -62,11 +60,8 @@ def require_true_label(precision: Precision, steps: tuple[Step, ...], params: Qu
     return (note,) if share < _NEARLY_ALL else ()
 
 
-def weight_range_bits(model: onnx.ModelProto) -> int | None:
-    """Bits that the stored signed 8-bit weights use, by their largest value; None when there are none."""
-    int8 = onnx.TensorProto.INT8
-    stored = (onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer if tensor.data_type == int8)
-    # Scalars are zero points.
+def weight_range_bits(stored: Iterable[NDArray[Any]]) -> int | None:
+    """Bits that signed 8-bit tensors use, by their largest value; scalars are zero points. None when there are none."""
     largest = [max(-int(values.min()), int(values.max())) for values in stored if values.ndim and values.size]
     return None if not largest else REDUCED_BITS if max(largest) <= _REDUCED_MOST else 8
 

@@ -67,7 +67,8 @@ def run_quantize(
     finally:
         for scratch in folder.glob("*.scratch*"):
             scratch.unlink()
-    facts.weight_range_bits = weight_range_bits(result)
+    signed = (tensor for tensor in result.graph.initializer if tensor.data_type == onnx.TensorProto.INT8)
+    facts.weight_range_bits = weight_range_bits(onnx.numpy_helper.to_array(tensor) for tensor in signed)
     if reduces_range(params):
         require_reduced(facts.weight_range_bits)
     progress("writing", 0.9)

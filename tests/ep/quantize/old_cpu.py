@@ -1,0 +1,17 @@
+"""Asks the gate about each model and prints its answers. Runs under qemu, which is slow, so it does no more."""
+
+import sys
+
+from modelwright._json import dumps
+from modelwright.sources import calibration_source
+from modelwright.stages.validate import Claim, ValidateParams, run_validate
+
+reference, data, workdir, *candidates = sys.argv[1:]
+print(
+    dumps(
+        [
+            run_validate(path, reference, workdir, Claim("w8a8"), ValidateParams(samples=2), calibration_source(data))
+            for path in candidates
+        ]
+    )
+)
