@@ -45,7 +45,7 @@ def test_the_same_model_passes_and_people_read_why(wright):
 
 def test_fifty_samples_cannot_see_five_points(wright):
     answer = wright("eval", MODEL, "--reference", MODEL, *TASK, "--samples", "50", "--max-drop", "5pt")
-    assert answer.code == 1
+    assert answer.code == 6
     assert "50 samples cannot decide about 5.00 points" in answer.out
     assert "samples would (90 % power)" in answer.out
 
@@ -109,3 +109,22 @@ def test_your_own_metric_is_a_function_in_a_file(wright, tmp_path):
     assert answer.code == 0, answer.err
     assert answer.json["values"]["candidate"] > 0.88
     assert answer.json["metric"]["name"] == "right"
+
+
+def test_a_metric_without_a_span_proves_nothing_until_one_is_declared(wright, tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "import numpy as np\n"
+        "def error(outputs, row):\n"
+        "    logits = outputs['logits'].astype(float)\n"
+        "    return 1 - (np.exp(logits) / np.exp(logits).sum())[int(row['label'])]\n"
+        "error.higher_is_better = False\n"
+    )
+    words = ("eval", MODEL, "--reference", MODEL, "--data", DATA, "--scale", "1/255", "--metric", "mine.py:error")
+    answer = wright(*words, "--max-drop", "0.05")
+    assert answer.code == 6, answer.err
+    assert "how much one sample can lose is not known" in answer.out
+    assert "--span" in answer.out
+    assert wright(*words, "--max-drop", "0.05", "--span", "1").code == 0
+    for wrong in (("--metric", "mine.py:error", "--span", "0"), ("--task", "image-classification", "--span", "1")):
+        refused = wright("eval", MODEL, "--reference", MODEL, "--data", DATA, "--scale", "1/255", *wrong)
+        assert refused.code == 2, refused.err

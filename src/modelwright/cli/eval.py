@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from modelwright._lazy import lazy
+from modelwright.cli._exits import CANNOT_TELL, NO
 from modelwright.cli._options import Output, limit_options, output_options
 from modelwright.errors import UsageError
 
 if TYPE_CHECKING:
     from modelwright import quality
+    from modelwright.quality import EvalVerdict
     from modelwright.report import eval as report
 else:
     quality = lazy("modelwright.quality")
@@ -71,6 +73,7 @@ def data_options(function: F) -> F:
 @click.option("--metric", help="Your own score instead of a task: file.py:function of (outputs, row).")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of the task. Repeatable.")
 @click.option("--max-drop", help="Allowed loss: 1% of the reference, 0.01 in the metric's unit, or 1pt.")
+@click.option("--span", type=float, help="How much worse one sample's own score can get, where the metric cannot know.")
 @click.option("--outputs", is_flag=True, help="Compare raw outputs; needs no labels.")
 @click.option("--min-cosine", type=float, help="With --outputs: of the worst sample of every output.")
 @click.option("--min-sqnr", type=float, help="With --outputs: dB, of the worst sample of every output.")
@@ -86,6 +89,7 @@ def command(
     metric: str | None,
     settings: tuple[str, ...],
     max_drop: str | None,
+    span: float | None,
     outputs: bool,
     min_cosine: float | None,
     min_sqnr: float | None,
@@ -95,14 +99,15 @@ def command(
 ) -> int:
     """Is CANDIDATE (.onnx or build folder) as accurate as its reference, on the same samples, in the same run?
 
-    With --max-drop the answer is pass, fail or inconclusive, at 95 % confidence, and inconclusive says how many samples
-    would decide. Exit 0 only for pass, 1 for the other two. Without it the numbers are shown and nothing is judged,
-    except that NaN from the candidate always fails.
+    With --max-drop the answer is pass, fail or inconclusive, at 95 % confidence however often you look, and
+    inconclusive says what would decide. Exit 0 only for pass, 1 for fail, 6 for inconclusive. Without it the numbers
+    are shown and nothing is judged, except that NaN from the candidate always fails.
     """
     options = quality.EvalOptions(
         metric=metric,
         settings=_pairs("--set", settings),
         max_drop=quality.parse_allowance(max_drop) if max_drop is not None else None,
+        span=span,
         outputs=outputs,
         min_cosine=min_cosine,
         min_sqnr_db=min_sqnr,
@@ -112,7 +117,13 @@ def command(
     with report.Watch(out.console(sys.stderr), quiet=out.quiet or out.json) as watch:
         result = quality.evaluate(candidate, reference, data, task, options, on_progress=watch)
     out.answer("eval", result, report.render_eval)
-    return 0 if result.verdict in (None, quality.EvalVerdict.PASS) else 1
+    return _code(result.verdict)
+
+
+def _code(verdict: EvalVerdict | None) -> int:
+    if verdict is quality.EvalVerdict.INCONCLUSIVE:
+        return CANNOT_TELL
+    return NO if verdict is quality.EvalVerdict.FAIL else 0
 
 
 def _pairs(option: str, words: tuple[str, ...]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,7 +55,7 @@ def evaluate(
         )
     if data.processor is None and isinstance(theirs.model, HfSource):
         data = replace(data, processor=theirs.model.folder)
-    job = Job(ours, theirs, data, name, options.metric, options.settings)
+    job = Job(ours, theirs, data, name, options.metric, options.settings, options.span)
     result = run(
         measure_pair.call(job), timeout=options.timeout_s, size=_needed(job), stall=_STALL_S, on_progress=on_progress
     )
@@ -83,6 +84,8 @@ def _checked(data: DataChoice, task: str | None, options: EvalOptions) -> str | 
         (name is not None and options.metric is not None, "--task and --metric both say how to score", "Give one."),
         (not scored and not options.outputs, "nothing says what to measure", "Give --task, --metric or --outputs."),
         (options.max_drop is not None and not scored, "--max-drop needs a metric", "Add --task or --metric."),
+        (options.span is not None and not scored, "--span needs a metric", "Add --task or --metric."),
+        (options.span is not None and not 0 < options.span < math.inf, "--span must be positive", "--span 1.0"),
         (bool(options.settings) and name is None, "--set is for tasks", "Add --task."),
         (data.samples is not None and data.samples < 1, f"{data.samples} samples decide nothing", "--samples 500"),
         (scored and data.source == RANDOM, "made-up inputs have no labels", "Use --data random with --outputs only."),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
-from modelwright.quality._eval_run import Measured
+from modelwright.quality._eval_run import Measured, Scored
 from modelwright.quality._eval_types import (
     Allowance,
     EvalOptions,
@@ -89,9 +89,16 @@ def _comparison(found: Measured, values: Values | None, options: EvalOptions) ->
         sign * found.scored[0].contributions,
         margin=allowed.amount if allowed else None,
         relative=allowed.relative if allowed else False,
-        span=found.metric.span,
+        span=_span(found.metric, *found.scored),
         alpha=options.alpha,
     )
+
+
+def _span(metric: Metric, ours: Scored, theirs: Scored) -> float | None:
+    """Of a mean, what the metric or the user says. Parts of another metric have no sharp bound: what is seen counts."""
+    if metric.form == "mean" or theirs.span is None:
+        return theirs.span
+    return max(theirs.span, float(np.abs(theirs.contributions - ours.contributions).max()))
 
 
 def _failed_samples(found: Measured) -> Iterator[Claim]:
@@ -128,11 +135,27 @@ def _sentence(found: Paired, values: Values, metric: Metric, allowed: Allowance)
     limit = f"{allowed} ({amount(found.margin, metric)})" if allowed.relative else amount(found.margin, metric)
     sure = f"{100 * (1 - found.alpha):g} % sure"
     if found.verdict is EvalVerdict.PASS:
-        return f"{sure} that {metric.name} drops by less than {amount(found.high, metric)}; {limit} is allowed"
+        return f"{sure} that {metric.name} drops by less than {_bound(found.high, metric)}; {limit} is allowed"
     if found.verdict is EvalVerdict.FAIL:
-        return f"{sure} that {metric.name} drops by more than {amount(found.low, metric)}; {limit} is allowed"
-    reach = f"{found.samples:,} samples cannot decide about {limit}: the drop of {metric.name} may be anything from"
-    return f"{reach} {amount(found.low, metric)} to {amount(found.high, metric)}; {needed_words(found, metric)}"
+        return f"{sure} that {metric.name} drops by more than {_bound(found.low, metric)}; {limit} is allowed"
+    words = f"{found.samples:,} samples cannot decide about {limit}: {found.reason or _reach(found, metric)}"
+    more = _way_out(found, metric) if found.span is None else needed_words(found, metric)
+    return f"{words}; {more}" if more else words
+
+
+def _reach(found: Paired, metric: Metric) -> str:
+    return f"the drop of {metric.name} may be anything from {_bound(found.low, metric)} to {_bound(found.high, metric)}"
+
+
+def _bound(value: float | None, metric: Metric) -> str:
+    return "unknown" if value is None else amount(value, metric)
+
+
+def _way_out(found: Paired, metric: Metric) -> str:
+    return (
+        f"if you know it, declare it as the span (--span, or `span` of your own function); the most that one sample of "
+        f"{metric.name} lost here is {found.worst:.4g}"
+    )
 
 
 def needed_words(found: Paired, metric: Metric) -> str:

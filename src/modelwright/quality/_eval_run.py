@@ -6,12 +6,12 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
-from modelwright.errors import InputError
+from modelwright.errors import InputError, UsageError
 from modelwright.graph import load, summary
 from modelwright.metrics import Accumulator
 from modelwright.quality._eval_data import RANDOM, Dataset, open_dataset, selected
@@ -45,14 +45,19 @@ class Job:
     task: str | None
     metric: str | None
     settings: Mapping[str, str]
+    span: float | None
 
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """One model's side of the metric. `contributions` are what the paired test works on; NaN is a failed sample."""
+    """One model's side of the metric. `contributions` are what the paired test works on; NaN is a failed sample.
+
+    `span` is the most by which one of them can change.
+    """
 
     value: float | None
     contributions: NDArray[Any]
+    span: float | None
     more: Mapping[str, float]
 
 
@@ -131,10 +136,10 @@ class _Arm:
             rest = np.zeros(len(good[0]) - 1)
             good = [np.append(metric.worst, rest) if item is None else item for item in found]
         if len(good) < len(found) or not good:
-            return Scored(None, np.full(len(found), np.nan), {})
+            return Scored(None, np.full(len(found), np.nan), None, {})
         numbers = np.stack(good)
         value, contributions = _contributions(self.task, numbers)
-        return Scored(value, contributions, self.task.more(numbers))
+        return Scored(value, contributions, _span(self.task, numbers, value), self.task.more(numbers))
 
 
 class _Run:
@@ -243,9 +248,22 @@ class _Run:
 
 def _task(job: Job, context: Context) -> EvalTask | None:
     """A new object each time: it may remember what it saw."""
-    if job.metric is not None:
-        return CustomTask(job.metric)
-    return make_task(job.task, context, job.settings) if job.task is not None else None
+    if job.metric is None and job.task is None:
+        return None
+    found = CustomTask(job.metric) if job.metric is not None else make_task(job.task or "", context, job.settings)
+    if job.span is not None:
+        found.metric = _spanned(found.metric, job.span)
+    return found
+
+
+def _spanned(metric: Metric, span: float) -> Metric:
+    if metric.span is not None:
+        raise UsageError(
+            f"{metric.name} has a span of its own, {metric.span:g}",
+            cause="a declared one is for metrics whose scores have no bound",
+            fix="Leave the span out.",
+        )
+    return replace(metric, span=span)
 
 
 def _contributions(task: EvalTask, numbers: NDArray[Any]) -> tuple[float, NDArray[Any]]:
@@ -263,6 +281,19 @@ def _contributions(task: EvalTask, numbers: NDArray[Any]) -> tuple[float, NDArra
     parts = count * whole - (count - 1) * without
     # Centred on the metric itself; the small bias that the jackknife would correct is the same story on both sides.
     return whole, parts - parts.mean() + whole
+
+
+def _span(task: EvalTask, numbers: NDArray[Any], whole: float) -> float | None:
+    """The most by which one contribution can change.
+
+    In a metric of sums, samples weigh differently: what the metric would lose if one of them, the heaviest that was
+    seen, were as bad as it can be, times the number of samples.
+    """
+    span, total = task.metric.span, numbers.sum(axis=0)
+    if span is None or task.metric.form != "sums":
+        return span
+    costs = [abs(whole - task.value(total - row + task.spoiled(row))) for row in numbers]
+    return max(span, len(numbers) * max(costs))
 
 
 def _broken(outputs: Sequence[Outputs]) -> str | None:

@@ -50,11 +50,15 @@ class DataChoice:
 
 @dataclass(frozen=True)
 class EvalOptions:
-    """Beside the models and the data. `metric` is `file.py:function`; `settings` are the task's own."""
+    """Beside the models and the data. `metric` is `file.py:function`; `settings` are the task's own.
+
+    `span` declares how much worse one sample's own score can get at most, for a metric that has no such bound itself.
+    """
 
     metric: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     max_drop: Allowance | None = None
+    span: float | None = None
     outputs: bool = False
     min_cosine: float | None = None
     min_sqnr_db: float | None = None

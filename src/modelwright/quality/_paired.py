@@ -1,6 +1,8 @@
 """Is the candidate worse than allowed? Paired non-inferiority on per-sample scores. Pure: numbers in, bounds out.
 
-docs/eval.md says why these methods, and bench/eval_power.py measures how often they err.
+The evidence is a bet: money put on "the mean drop is below the margin" can be expected not to grow while that is
+untrue, so it reaches 1/alpha with probability alpha at most, however often one looks and whenever one stops.
+docs/eval.md has the proof, and bench/eval_power.py measures how often it errs.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
 
@@ -20,16 +22,17 @@ if TYPE_CHECKING:
 else:
     np = lazy("numpy")
 
-# 90 % is promised; the disagreement it is computed from is itself an estimate, so a little more is aimed at.
+# 90 % is promised; the scatter it is computed from is itself an estimate, so a little more is aimed at.
 POWER = 0.92
-# Fewer differing samples than this say nothing about the shape of the differences.
-MIN_CHANGED = 10
-# Below this the skewness of real-valued differences cannot be estimated, and no verdict is given.
-MIN_REAL_SAMPLES = 30
+# A handful of samples is an anecdote, whatever it proves on paper.
+MIN_SAMPLES = 30
+# Players who each stake a fixed share of what they may lose on every sample. The bold decide fast when nothing is lost,
+# the timid when much is lost and gained. Fixed stakes make the outcome the same in any order of the samples.
+_STAKES = tuple(2.0**-power for power in range(11))
+_PURSES = tuple(1 / (power + 1) for power in range(11))
+_RUINED = -7.0
 _MOST_SAMPLES = 10**9
-_STEPS = 60
-# Tango's statistic is approximate; drawn back by so many samples, its exact error stays below alpha (see the docs).
-_UPPER_CORRECTION, _LOWER_CORRECTION = 0.5, 1.0
+_STEPS = 40
 
 
 class EvalVerdict(StrEnum):
@@ -41,22 +44,11 @@ class EvalVerdict(StrEnum):
 
 
 @dataclass(frozen=True)
-class Bounds:
-    """The drop (how much worse the candidate is) is above `low`, and below `high`, each with probability 1 - alpha."""
-
-    low: float
-    high: float
-
-    def verdict(self, margin: float) -> EvalVerdict:
-        if self.high < margin:
-            return EvalVerdict.PASS
-        return EvalVerdict.FAIL if self.low > margin else EvalVerdict.INCONCLUSIVE
-
-
-@dataclass(frozen=True)
 class Paired:
-    """Bounds of the drop with what they were computed from.
+    """Bounds of the drop (how much worse the candidate is) with what they were computed from.
 
+    The drop is above `low`, and below `high`, each with probability 1 - alpha at all looks together; both are None
+    where `reason` says why nothing bounds it. `span` is what one sample can lose or gain, `worst` the most one lost.
     `needed` samples decide about `margin` with 90 % power: that many pass a candidate that lost nothing. `resolves` is
     the smallest margin that the samples at hand can decide about in that sense.
     """
@@ -65,12 +57,15 @@ class Paired:
     samples: int
     changed: int
     alpha: float
-    low: float
-    high: float
+    span: float | None
+    worst: float
+    low: float | None
+    high: float | None
     margin: float | None
     needed: int | None
     resolves: float | None
     verdict: EvalVerdict | None
+    reason: str | None
 
 
 def paired(
@@ -78,288 +73,160 @@ def paired(
     candidate: NDArray[Any],
     *,
     margin: float | None,
+    span: float | None,
     relative: bool = False,
-    span: float | None = None,
     alpha: float = 0.05,
 ) -> Paired:
     """Compare scores of the same samples, where more is better.
 
-    With `relative` the margin is a share of the reference's mean. `span` is the range of a score, where it has one.
+    With `relative` the margin is a share of the reference's mean. `span` is how far the two scores of one sample can
+    lie apart: without it, what a sample that was not drawn may cost has no bound, and nothing is decided.
     """
     reference, candidate = np.asarray(reference, np.float64), np.asarray(candidate, np.float64)
-    mean = float(reference.mean())
+    drops, mean = reference - candidate, float(reference.mean())
     allowed = None if margin is None else margin * abs(mean) if relative else margin
-    test = _choose(reference, candidate, margin if relative and margin is not None else 0.0, span, alpha)
-    bounds = test.bounds()
+    share = margin if relative and margin is not None else 0.0
+    reason = _why_not(drops, span)
+    test = None if reason or span is None else _test(drops, reference, share, span)
+    enough = len(drops) >= MIN_SAMPLES
+    low, high = test.bounds(alpha) if test else (None, None)
     return Paired(
-        method=test.method,
-        samples=len(reference),
-        changed=int(np.count_nonzero(reference != candidate)),
+        method="betting",
+        samples=len(drops),
+        changed=int(np.count_nonzero(drops)),
         alpha=alpha,
-        low=bounds.low,
-        high=bounds.high,
+        span=span,
+        worst=float(drops.max()),
+        low=low,
+        high=high,
         margin=allowed,
-        needed=test.needed(allowed) if allowed else None,
-        resolves=test.resolves(),
-        verdict=None if allowed is None else _verdict(test, bounds, allowed, len(reference)),
+        needed=test.needed(allowed, alpha) if test and allowed else None,
+        resolves=test.resolves(alpha) if test and enough else None,
+        verdict=None if allowed is None else test.verdict(allowed, alpha) if test and enough else _UNDECIDED,
+        reason=reason or (None if enough else f"below {MIN_SAMPLES} samples nothing is decided"),
     )
 
 
-def binary_bounds(lost: int, gained: int, samples: int, alpha: float = 0.05) -> Bounds:
-    """Tango's score bounds for a paired difference of shares, (lost - gained) / samples, continuity corrected."""
-    z = NormalDist().inv_cdf(1 - alpha)
-    middle = (lost - gained) / samples
-
-    def upper(drop: float) -> bool:
-        return _excess(lost, gained, samples, drop, _UPPER_CORRECTION) < -z
-
-    def lower(drop: float) -> bool:
-        return _excess(lost, gained, samples, drop, -_LOWER_CORRECTION) > z
-
-    return Bounds(low=_edge(lower, middle, -1.0), high=_edge(upper, middle, 1.0))
+def _why_not(drops: NDArray[Any], span: float | None) -> str | None:
+    if span is None:
+        return "how much one sample can lose is not known, and without that no number of samples bounds the mean"
+    furthest = float(np.abs(drops).max())
+    if furthest > span * (1 + 1e-9):
+        return f"one sample changed by {furthest:.4g}, more than the {span:.4g} that one can change by as was declared"
+    return None
 
 
-def binary_needed(
-    margin: float, disagreement: float, *, drop: float = 0.0, alpha: float = 0.05, power: float = POWER
-) -> int:
-    """Samples that place a true `drop` on its side of the margin, when this share of them comes out differently."""
-    share = min(1.0, max(disagreement, abs(drop), 1e-12))
-    lost, gained = (share + drop) / 2, (share - drop) / 2
-    z_alpha, z_power = NormalDist().inv_cdf(1 - alpha), NormalDist().inv_cdf(power)
-    null = math.sqrt(_variance(lost, gained, 1.0, margin))
-    real = math.sqrt(max(share - drop * drop, 0.0))
-    # Another half sample, because what is lost and gained is counted in whole ones.
-    correction = 0.5 + (_UPPER_CORRECTION if drop < margin else _LOWER_CORRECTION)
-
-    def enough(samples: int) -> bool:
-        gap = samples * abs(margin - drop) - correction - z_alpha * null * math.sqrt(samples)
-        return gap >= z_power * real * math.sqrt(samples)
-
-    return _smallest(enough)
+def _test(drops: NDArray[Any], reference: NDArray[Any], share: float, span: float) -> Drops:
+    # A relative margin is itself measured: test drop - share x reference, then move back by what is allowed.
+    mean = float(reference.mean())
+    tested, counts = np.unique(drops - math.copysign(share, mean) * reference, return_counts=True)
+    return Drops(tested, counts, span + share * float(np.abs(reference).max()), share * abs(mean))
 
 
-@dataclass(frozen=True)
-class Shape:
-    """Of real-valued differences: standard deviation, skewness (0 when symmetric) and kurtosis (3 when normal)."""
-
-    deviation: float
-    skew: float = 0.0
-    kurtosis: float = 3.0
-
-    @classmethod
-    def of(cls, drops: NDArray[Any]) -> Shape:
-        centred = drops - drops.mean()
-        spread = float(drops.std())
-        if spread == 0.0:
-            return cls(0.0)
-        moments = [float((centred**power).mean()) / spread**power for power in (3, 4)]
-        return cls(float(drops.std(ddof=1)), *moments)
-
-    def reach(self, samples: int, alpha: float, power: float, *, upper: bool) -> float:
-        """How far from the margin, in standard errors, a true drop is placed on its side with this power.
-
-        The bound's distance from the mean, and the scatter of the bound itself: with a skew, mean and deviation move
-        together, so the bound scatters more on one side than on the other.
-        """
-        skew = self.skew if upper else -self.skew
-        bound = -_unskewed(-student_quantile(1 - alpha, samples - 1), skew, samples)
-        scatter = 1 + bound * skew / math.sqrt(samples) + bound**2 * (self.kurtosis - 1) / (4 * samples)
-        return bound + NormalDist().inv_cdf(power) * math.sqrt(max(scatter, 1.0))
-
-
-def mean_bounds(drops: NDArray[Any], alpha: float = 0.05) -> Bounds:
-    """One-sided bounds of a mean by Hall's transformation, which takes the skewness out of Student's t."""
-    count, centre, shape = len(drops), float(drops.mean()), Shape.of(drops)
-    quantile = student_quantile(1 - alpha, count - 1)
-    error = shape.deviation / math.sqrt(count)
-    low, high = (centre - error * _unskewed(side * quantile, shape.skew, count) for side in (1, -1))
-    return Bounds(low, high)
-
-
-def mean_needed(margin: float, shape: Shape, *, drop: float = 0.0, alpha: float = 0.05, power: float = POWER) -> int:
-    """Samples that place a true `drop` on its side of the margin, when the differences scatter like this."""
-
-    def enough(samples: int) -> bool:
-        if samples < MIN_REAL_SAMPLES:
-            return False
-        wanted = shape.reach(samples, alpha, power, upper=drop < margin) * shape.deviation
-        return math.sqrt(samples) * abs(margin - drop) >= wanted
-
-    return _smallest(enough)
-
-
-def share_bound(changed: int, samples: int, alpha: float = 0.05) -> float:
-    """Clopper and Pearson's upper bound of a share."""
-    if changed >= samples:
-        return 1.0
-    return _edge(lambda share: _at_most(changed, samples, share) < alpha, changed / samples, 1.0)
-
-
-def student_quantile(probability: float, freedom: int) -> float:
-    """Student's quantile by Fisher's expansion; within 1e-3 from 5 degrees of freedom on."""
-    z = NormalDist().inv_cdf(probability)
-    first = (z**3 + z) / 4
-    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
-    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
-    fourth = (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160
-    return z + first / freedom + second / freedom**2 + third / freedom**3 + fourth / freedom**4
-
-
-def _verdict(test: _Test, bounds: Bounds, allowed: float, samples: int) -> EvalVerdict:
-    if isinstance(test, _RealValued) and samples < MIN_REAL_SAMPLES:
-        return EvalVerdict.INCONCLUSIVE
-    return bounds.verdict(allowed)
-
-
-class _Test(Protocol):
-    method: ClassVar[str]
-
-    def bounds(self) -> Bounds: ...
-    def needed(self, margin: float) -> int: ...
-    def resolves(self) -> float | None: ...
-
-
-@dataclass(frozen=True)
-class _RightOrWrong:
-    """Scores that are 0 or 1: only the samples on which the two differ count."""
-
-    lost: int
-    gained: int
-    samples: int
-    alpha: float
-    method: ClassVar[str] = "tango"
-
-    def bounds(self) -> Bounds:
-        return binary_bounds(self.lost, self.gained, self.samples, self.alpha)
-
-    def needed(self, margin: float) -> int:
-        # Half a sample more than was seen: no disagreement in few samples is not proof of none in many.
-        disagreement = (self.lost + self.gained + 0.5) / (self.samples + 1)
-        return binary_needed(margin, disagreement, alpha=self.alpha)
-
-    def resolves(self) -> float | None:
-        if self.needed(1.0) > self.samples:
-            return None
-        return _edge(lambda margin: self.needed(margin) <= self.samples, 0.0, 1.0)
+_UNDECIDED = EvalVerdict.INCONCLUSIVE
 
 
 @dataclass(frozen=True, eq=False)
-class _RealValued:
-    """Scores of any size. `moved` is the mean part of a relative margin, added back to the tested drops."""
+class Drops:
+    """How often each drop was seen, and `most`, which none can exceed on either side.
+
+    `moved` is the mean part of a relative margin, which the drops here lack.
+    """
 
     drops: NDArray[Any]
-    moved: float
-    alpha: float
-    method: ClassVar[str] = "skew-corrected t"
+    counts: NDArray[Any]
+    most: float
+    moved: float = 0.0
+
+    def verdict(self, margin: float, alpha: float) -> EvalVerdict:
+        limit, line = margin - self.moved, -math.log(alpha)
+        if limit >= self.most or log_wealth(self.drops, self.counts, limit, self.most) >= line:
+            return EvalVerdict.PASS
+        failed = log_wealth(-self.drops, self.counts, -limit, self.most) >= line
+        return EvalVerdict.FAIL if failed else EvalVerdict.INCONCLUSIVE
+
+    def bounds(self, alpha: float) -> tuple[float, float]:
+        high = _highest(self.drops, self.counts, self.most, alpha)
+        low = -_highest(-self.drops, self.counts, self.most, alpha)
+        return low + self.moved, high + self.moved
+
+    def needed(self, margin: float, alpha: float) -> int | None:
+        return _smallest(lambda samples: self._expected(margin, samples) >= -math.log(alpha))
+
+    def resolves(self, alpha: float) -> float | None:
+        count = int(self.counts.sum())
+        return _edge(lambda margin: self._expected(margin, count) >= -math.log(alpha), 0.0, self.most)
+
+    def _expected(self, margin: float, samples: int) -> float:
+        """What a candidate that lost nothing brings the log wealth to, in 92 of 100 draws of so many samples."""
+        if margin >= self.most:
+            return math.inf
+        drops, weights = self._lossless
+        # Who stakes all is ruined by one such sample, but not by the small chance of one.
+        logs = np.maximum(_log_factors(drops, margin, self.most), _RUINED)
+        growth = weights @ logs
+        scatter = np.sqrt(weights @ (logs - growth) ** 2)
+        return _mixed(samples * growth - NormalDist().inv_cdf(POWER) * math.sqrt(samples) * scatter)
 
     @property
-    def shape(self) -> Shape:
-        return Shape.of(self.drops)
+    def _lossless(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The drops around a mean of 0, and their weights.
 
-    def bounds(self) -> Bounds:
-        found = mean_bounds(self.drops, self.alpha)
-        return Bounds(found.low + self.moved, found.high + self.moved)
-
-    def needed(self, margin: float) -> int:
-        return mean_needed(margin, self.shape, alpha=self.alpha)
-
-    def resolves(self) -> float | None:
-        count, shape = len(self.drops), self.shape
-        return shape.reach(count, self.alpha, POWER, upper=True) * shape.deviation / math.sqrt(count)
+        With half a sample more than was seen: no change in few samples is not proof of none in many.
+        """
+        count = int(self.counts.sum())
+        centred = np.clip(self.drops - self.counts @ self.drops / count, -self.most, self.most)
+        largest = float(np.abs(centred).max()) or self.most
+        drops = np.concatenate([centred, [largest, -largest]])
+        return drops, np.concatenate([self.counts, [0.25, 0.25]]) / (count + 0.5)
 
 
-@dataclass(frozen=True, eq=False)
-class _FewChanged:
-    """Nearly all samples score the same: then only how many changed is known, not what a change costs."""
+def log_wealth(drops: NDArray[Any], counts: NDArray[Any], margin: float, most: float) -> float:
+    """The log of what 1 has become by betting on each sample that the mean is below `margin`.
 
-    changed: int
-    samples: int
-    span: float
-    shape: Shape
-    alpha: float
-    method: ClassVar[str] = "share of changed samples"
-
-    def bounds(self) -> Bounds:
-        limit = self.span * share_bound(self.changed, self.samples, self.alpha)
-        return Bounds(-limit, limit)
-
-    def needed(self, margin: float) -> int:
-        if self.changed == 0:
-            return math.ceil(math.log(self.alpha) / math.log1p(-min(margin / self.span, 0.999))) if self.span else 1
-        enough_changes = math.ceil(self.samples * MIN_CHANGED / self.changed)
-        return max(enough_changes, mean_needed(margin, self.shape, alpha=self.alpha))
-
-    def resolves(self) -> float | None:
-        return self.bounds().high
+    A player gains in proportion to how far below the margin a sample is, and at a drop of `most`, the worst there is,
+    loses no more than the stake. So the wealth is never negative, and at a mean of `margin` it is a fair game.
+    """
+    return _mixed(counts @ _log_factors(drops, margin, most))
 
 
-def _choose(reference: NDArray[Any], candidate: NDArray[Any], share: float, span: float | None, alpha: float) -> _Test:
-    drops, mean = reference - candidate, float(reference.mean())
-    if _is_right_or_wrong(reference) and _is_right_or_wrong(candidate):
-        return _RightOrWrong(int((drops > 0).sum()), int((drops < 0).sum()), len(drops), alpha)
-    changed = int(np.count_nonzero(drops))
-    if changed < MIN_CHANGED:
-        wide = span if span is not None else float(np.ptp(reference)) or abs(mean)
-        return _FewChanged(changed, len(drops), wide, Shape.of(drops), alpha)
-    # A relative margin is itself measured: test drop - share x reference, then move back by what is allowed.
-    return _RealValued(drops - math.copysign(share, mean) * reference, share * abs(mean), alpha)
+def _log_factors(drops: NDArray[Any], margin: float, most: float) -> NDArray[Any]:
+    odds = np.maximum((margin - drops) / (most - margin), -1.0)
+    with np.errstate(divide="ignore"):
+        logs: NDArray[Any] = np.log1p(np.outer(odds, _STAKES))
+    return logs
 
 
-def _is_right_or_wrong(scores: NDArray[Any]) -> bool:
-    return bool(np.isin(scores, (0.0, 1.0)).all())
+def _mixed(logs: NDArray[Any]) -> float:
+    """The log of the players' wealth together, which is 1 at the start."""
+    return float(np.logaddexp.reduce(logs + np.log(_PURSES))) - math.log(sum(_PURSES))
 
 
-def _excess(lost: float, gained: float, samples: float, drop: float, correction: float) -> float:
-    """Tango's statistic for a true drop: how far the seen one is above it, in standard errors."""
-    variance = samples * _variance(lost, gained, samples, drop)
-    distance = lost - gained - samples * drop + correction
-    if variance <= 0.0:
-        return math.copysign(math.inf, distance) if distance else 0.0
-    return distance / math.sqrt(variance)
+def _highest(drops: NDArray[Any], counts: NDArray[Any], most: float, alpha: float) -> float:
+    """The bound of the mean from above. The wealth at the mean itself is below 1: no bound excludes what was seen."""
+    mean, line = float(counts @ drops / counts.sum()), -math.log(alpha)
+    found = _edge(lambda margin: log_wealth(drops, counts, margin, most) >= line, mean, most)
+    return most if found is None else found
 
 
-def _variance(lost: float, gained: float, samples: float, drop: float) -> float:
-    """Of one difference, with the nuisance at its most likely value under `drop`."""
-    a = 2 * samples
-    b = -lost - gained + (2 * samples - lost + gained) * drop
-    c = -gained * drop * (1 - drop)
-    rest = (math.sqrt(max(b * b - 4 * a * c, 0.0)) - b) / (2 * a)
-    return max(2 * rest + drop * (1 - drop), 0.0)
-
-
-def _unskewed(quantile: float, skew: float, count: int) -> float:
-    """The inverse of Hall's cubic transformation of t."""
-    scaled = skew / math.sqrt(count)
-    if abs(scaled) < 1e-9:
-        return quantile
-    return (float(np.cbrt(1 + scaled * (quantile - scaled / 6))) - 1) * 3 / scaled
-
-
-def _at_most(changed: int, samples: int, share: float) -> float:
-    """The binomial probability of `changed` or fewer."""
-    logs = (
-        math.lgamma(samples + 1) - math.lgamma(k + 1) - math.lgamma(samples - k + 1)
-        + k * math.log(share) + (samples - k) * math.log1p(-share)
-        for k in range(changed + 1)
-    )  # fmt: skip
-    return math.fsum(math.exp(value) for value in logs)
-
-
-def _edge(beyond: Callable[[float], bool], near: float, far: float) -> float:
-    """Where `beyond` turns true between `near` (false) and `far`."""
+def _edge(beyond: Callable[[float], bool], near: float, far: float) -> float | None:
+    """Where `beyond` turns true between `near` (false) and `far`; None if it does not."""
+    end = far
     for _ in range(_STEPS):
         middle = (near + far) / 2
-        if not -1.0 < middle < 1.0:
+        if not near < middle < far:
             break
         near, far = (near, middle) if beyond(middle) else (middle, far)
-    return far
+    return None if far == end else far
 
 
-def _smallest(enough: Callable[[int], bool]) -> int:
-    high = 1
-    while not enough(high) and high < _MOST_SAMPLES:
+def _smallest(enough: Callable[[int], bool]) -> int | None:
+    high = MIN_SAMPLES
+    while not enough(high):
         high *= 2
-    low = high // 2
+        if high > _MOST_SAMPLES:
+            return None
+    low = high // 2 if high > MIN_SAMPLES else MIN_SAMPLES - 1
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)

@@ -58,7 +58,8 @@ def _metrics(result: EvalResult) -> rich.table.Table:
     for title in ("reference", "candidate", "drop", "95 % bounds of the drop"):
         table.add_column(title, justify="right")
     arrow = "higher" if result.metric.higher_is_better else "lower"
-    bounds = f"{_number(found.low)} … {_number(found.high)}" if found is not None else "-"
+    known = found is not None and found.low is not None
+    bounds = f"{_number(found.low)} … {_number(found.high)}" if found is not None and known else "unknown"
     title = f"{result.metric.name} ({arrow} is better)"
     table.add_row(title, _number(values.reference), _number(values.candidate), _number(values.drop), bounds)
     for name, (ours, theirs) in values.more.items():

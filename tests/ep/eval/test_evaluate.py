@@ -202,6 +202,7 @@ def test_a_metric_of_your_own_sees_outputs_and_row(tmp_path, pair):
         "def loss(outputs, row):\n"
         "    return -np.log(confidence(outputs, row))\n"
         "loss.higher_is_better = False\n"
+        "confidence.span, loss.span = 1.0, 30.0\n"
         "def broken(outputs, row):\n"
         "    return outputs['nothing']\n"
     )

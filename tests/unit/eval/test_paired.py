@@ -1,4 +1,4 @@
-"""The statistics of "not worse than allowed": exact error rates, stated sample sizes that keep their word."""
+"""The statistics of "not worse than allowed": never surer than the samples, however often one looks."""
 
 import math
 
@@ -7,198 +7,217 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from modelwright.errors import InputError
 from modelwright.quality import EvalVerdict, paired
-from modelwright.quality._paired import (
-    MIN_REAL_SAMPLES,
-    Shape,
-    _excess,
-    binary_bounds,
-    binary_needed,
-    mean_bounds,
-    mean_needed,
-    share_bound,
-    student_quantile,
-)
+from modelwright.quality._eval_run import _contributions, _span
+from modelwright.quality._paired import MIN_SAMPLES, Drops, log_wealth
+from modelwright.quality.tasks import Context, CustomTask, make_task
 
-Z = 1.6448536269514722
+ALPHA = 0.05
+LOOKS = [int(n) for n in np.geomspace(20, 2000, 20)]
 
 
-def _chances(n: int, lost: float, gained: float, most: int) -> np.ndarray:
-    """P(so many lost, so many gained) for all counts up to `most`: the trinomial, in full."""
-    logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
-    b, c = np.meshgrid(np.arange(most + 1), np.arange(most + 1), indexing="ij")
-    rest = n - b - c
-    inside = rest >= 0
-    rest = np.where(inside, rest, 0)
-    log = logs[n] - logs[b] - logs[c] - logs[rest]
-    log = log + b * math.log(lost) + c * math.log(max(gained, 1e-300)) + rest * math.log1p(-lost - gained)
-    return np.where(inside, np.exp(log), 0.0)
+def _drops(drops: np.ndarray, span: float = 1.0) -> Drops:
+    return Drops(*np.unique(drops, return_counts=True), span)
 
 
-def _exact(n: int, margin: float, disagreement: float, drop: float) -> tuple[float, float]:
-    """The exact probabilities of pass and of fail."""
-    most = min(n, int(n * disagreement + 8 * math.sqrt(n * disagreement) + 12))
-    chances = _chances(n, (disagreement + drop) / 2, (disagreement - drop) / 2, most)
-    passed = failed = 0.0
-    for lost, gained in np.argwhere(chances > 1e-12):
-        if _excess(lost, gained, n, margin, 0.5) < -Z:
-            passed += chances[lost, gained]
-        if _excess(lost, gained, n, margin, -1.0) > Z:
-            failed += chances[lost, gained]
-    return passed, failed
-
-
-@pytest.mark.parametrize("n", [50, 200, 800])
-@pytest.mark.parametrize("margin", [0.01, 0.03, 0.05])
-@pytest.mark.parametrize("times", [1.01, 1.5, 4.0])
-def test_at_the_margin_neither_word_is_said_more_than_five_times_in_a_hundred(n, margin, times):
-    passed, failed = _exact(n, margin, margin * times, margin)
-    assert passed <= 0.05
-    assert failed <= 0.05
-
-
-@pytest.mark.parametrize(("margin", "disagreement"), [(0.01, 0.01), (0.02, 0.03), (0.03, 0.07), (0.05, 0.002)])
-def test_the_stated_sample_size_passes_an_equal_model_nine_times_in_ten(margin, disagreement):
-    n = binary_needed(margin, disagreement)
-    passed, failed = _exact(n, margin, disagreement, 0.0)
-    assert passed >= 0.90
-    assert failed <= 0.001
-
-
-@pytest.mark.parametrize(("margin", "disagreement"), [(0.01, 0.07), (0.015, 0.06), (0.02, 0.09)])
-def test_a_loss_of_three_points_is_found_at_the_stated_sample_size(margin, disagreement):
-    n = binary_needed(margin, disagreement, drop=0.03)
-    passed, failed = _exact(n, margin, disagreement, 0.03)
-    assert failed >= 0.90
-    assert passed <= 0.001
-
-
-def test_simulated_trials_find_a_planted_loss_of_three_points_and_none_where_there_is_none():
-    """The whole of `paired`, on samples that are right or wrong, 200 trials each."""
-    rng = np.random.default_rng(5)
-    margin, lost, gained = 0.01, 0.05, 0.02
-    n = binary_needed(margin, lost + gained, drop=lost - gained)
-    planted = [_trial(rng, n, lost, gained, margin) for _ in range(200)]
-    none = [_trial(rng, n, 0.035, 0.035, margin) for _ in range(200)]
-    assert planted.count(EvalVerdict.FAIL) >= 180
-    assert planted.count(EvalVerdict.PASS) == 0
-    assert none.count(EvalVerdict.FAIL) <= 10
-
-
-def _trial(rng, n, lost, gained, margin):
+def _right_or_wrong(rng, n, disagreement, drop):
     draw = rng.random(n)
-    reference = draw < 0.9
-    candidate = np.where(draw < lost, False, np.where(draw > 1 - gained, True, reference))
-    return paired(reference.astype(float), candidate.astype(float), margin=margin).verdict
+    lost, gained = (disagreement + drop) / 2, (disagreement - drop) / 2
+    return np.where(draw < lost, 1.0, np.where(draw > 1 - gained, -1.0, 0.0))
 
 
-@pytest.mark.parametrize("shape", ["normal", "skewed", "skewed the other way", "mostly equal"])
-def test_real_valued_scores_keep_the_error_rate_too(shape):
-    rng = np.random.default_rng(3)
-    draws = {
-        "normal": lambda: rng.standard_normal(200),
-        "skewed": lambda: rng.exponential(size=200) - 1,
-        "skewed the other way": lambda: 1 - rng.exponential(size=200),
-        "mostly equal": lambda: (rng.random(200) < 0.15) * rng.exponential(size=200) - 0.15,
-    }
-    bounds = [mean_bounds(draws[shape]()) for _ in range(2000)]
-    # Two thousand trials of a true 5 % stay below 6 % nearly always; Student's t gives 9 % and more here.
-    assert np.mean([bound.high < 0 for bound in bounds]) < 0.065
-    assert np.mean([bound.low > 0 for bound in bounds]) < 0.065
+@pytest.mark.parametrize("n", [1, 7, 60])
+@pytest.mark.parametrize(("margin", "gained"), [(0.01, 0.0), (0.03, 0.05), (0.2, 0.1)])
+def test_the_game_is_fair_at_the_margin(n, margin, gained):
+    """Summed over all outcomes, the wealth expected at a true drop of exactly the margin is what one began with."""
+    lost = gained + margin
+    factorials = [math.lgamma(k + 1) for k in range(n + 1)]
+    expected = {1: 0.0, -1: 0.0}
+    for losses in range(n + 1):
+        for gains in range(n + 1 - losses if gained else 1):
+            rest = n - losses - gains
+            chance = factorials[n] - factorials[losses] - factorials[gains] - factorials[rest]
+            chance += losses * math.log(lost) + gains * math.log(gained or 1.0) + rest * math.log1p(-lost - gained)
+            values, counts = zip(*((v, c) for v, c in ((1.0, losses), (-1.0, gains), (0.0, rest)) if c), strict=True)
+            for side in expected:
+                wealth = log_wealth(side * np.array(values), np.array(counts), side * margin, 1.0)
+                expected[side] += math.exp(chance + wealth)
+    assert expected[1] == pytest.approx(1.0)
+    assert expected[-1] == pytest.approx(1.0)
 
 
-def test_real_valued_scores_reach_the_stated_power():
-    rng = np.random.default_rng(4)
-    n = mean_needed(0.1, Shape(0.5))
-    trials = [
-        paired(base, base - 0.5 * rng.standard_normal(n), margin=0.1).verdict
-        for base in (rng.standard_normal(n) for _ in range(300))
-    ]
-    assert trials.count(EvalVerdict.PASS) >= 260
+_AT_THE_MARGIN = {
+    "right or wrong": (0.02, lambda rng, n: _right_or_wrong(rng, n, 0.05, 0.02)),
+    "one in a hundred loses nearly all": (0.009, lambda rng, n: (rng.random(n) < 0.01) * 0.9),
+    "the same, and all others change a little": (
+        0.009,
+        lambda rng, n: (rng.random(n) < 0.01) * 0.9 + 0.001 * rng.uniform(-1, 1, n),
+    ),
+    "normal": (0.02, lambda rng, n: np.clip(0.02 + 0.1 * rng.standard_normal(n), -1, 1)),
+}
 
 
-def test_skewed_differences_need_more_samples_and_are_told_so():
-    rng = np.random.default_rng(6)
-    noise = 0.5 * (rng.exponential(size=100_000) - 1)
-    n = mean_needed(0.1, Shape.of(noise))
-    assert n > mean_needed(0.1, Shape(0.5))
-    trials = [
-        paired(base, base - rng.choice(noise, n), margin=0.1).verdict for base in (np.full(n, 0.3) for _ in range(300))
-    ]
-    assert trials.count(EvalVerdict.PASS) >= 260
+@pytest.mark.parametrize("name", _AT_THE_MARGIN)
+def test_twenty_looks_at_a_loss_of_the_margin_decide_wrongly_at_most_five_times_in_a_hundred(name):
+    margin, draw = _AT_THE_MARGIN[name]
+    rng = np.random.default_rng(2)
+    ends = []
+    for _ in range(120):
+        drops = draw(rng, LOOKS[-1])
+        words = (_drops(drops[:n]).verdict(margin, ALPHA) for n in LOOKS)
+        ends.append(next((word for word in words if word is not EvalVerdict.INCONCLUSIVE), None))
+    # A true 5 % of 120 trials exceeds 12 once in a hundred times; the skew-corrected t passed up to 75 % here.
+    assert ends.count(EvalVerdict.PASS) <= 12
+    assert ends.count(EvalVerdict.FAIL) <= 12
 
 
-def test_fifty_samples_cannot_see_five_points_and_say_how_many_can():
-    right = np.ones(50)
-    found = paired(right, right, margin=0.05)
+@given(st.lists(st.floats(-1.0, 1.0), min_size=1, max_size=80), st.floats(0.001, 0.9))
+def test_bounds_never_exclude_what_was_seen(drops, margin):
+    found = paired(np.full(len(drops), 0.5), 0.5 - np.array(drops), margin=margin, span=2.0)
+    seen = float(np.mean(drops))
+    assert -2.0 <= found.low <= seen + 1e-9
+    assert seen - 1e-9 <= found.high <= 2.0
+    if found.verdict is EvalVerdict.PASS:
+        assert found.high < margin
+        assert seen < margin
+
+
+def test_the_order_of_the_samples_does_not_matter():
+    drops = np.array([0.0] * 300 + [0.3, 1.0, -0.2, 0.4])
+    shuffled = np.random.default_rng(0).permutation(drops)
+    one, other = (paired(np.ones(304), 1 - order, margin=0.05, span=1.0) for order in (drops, shuffled))
+    assert one == other
+
+
+def _rare_disaster():
+    """A mean absolute error that eight of 6,000 samples lift by thousands: the mean drops by 7.87."""
+    reference = np.random.default_rng(0).uniform(0.0, 1.0, 6000)
+    candidate = reference.copy()
+    candidate[:8] += 7.87 * 6000 / 8
+    return -reference, -candidate
+
+
+def _noisy_picture():
+    """Peak signal-to-noise ratios in dB, of eight pictures."""
+    return 30.0 + 1e-4 * np.arange(8), np.full(8, 1.45)
+
+
+@pytest.mark.parametrize("scores", [_rare_disaster, _noisy_picture])
+@pytest.mark.parametrize("span", [None, 1.0])
+def test_a_catastrophe_never_passes(scores, span):
+    reference, candidate = scores()
+    found = paired(reference, candidate, margin=0.01, span=span)
     assert found.verdict is EvalVerdict.INCONCLUSIVE
-    assert found.needed is not None
-    assert 60 < found.needed < 200
-    assert found.resolves is not None
-    assert found.resolves > 0.05
+    assert (found.low, found.high) == (None, None)
+    assert found.worst > 7
+    assert found.reason
 
 
-@pytest.mark.parametrize(("lost", "gained", "samples"), [(0, 0, 80), (3, 1, 60), (12, 20, 300), (7, 0, 40)])
-def test_the_bounds_are_where_the_score_statistic_says_so(lost, gained, samples):
-    """The nuisance is found here by searching the likelihood, not by the closed form."""
-
-    def statistic(drop, correction):
-        gains = np.linspace(max(0.0, -drop), (1 - drop) / 2, 400_001)[1:-1]
-        losses = gains + drop
-        rest = 1 - gains - losses
-        keep = (losses > 0) & (rest > 0)
-        gains, losses, rest = gains[keep], losses[keep], rest[keep]
-        log = lost * np.log(losses) + gained * np.log(gains) + (samples - lost - gained) * np.log(rest)
-        best = log.argmax()
-        spread = samples * (losses[best] + gains[best] - drop**2)
-        return (lost - gained - samples * drop + correction) / math.sqrt(spread)
-
-    bounds = binary_bounds(lost, gained, samples)
-    assert statistic(bounds.high, 0.5) == pytest.approx(-Z, abs=2e-3)
-    assert statistic(bounds.low, -1.0) == pytest.approx(Z, abs=2e-3)
+def test_without_a_span_nothing_is_decided_and_the_reason_is_said():
+    reference = np.random.default_rng(0).random(500)
+    for drop in (0.0, 0.3):
+        found = paired(reference, reference - drop, margin=0.01, span=None)
+        assert found.verdict is EvalVerdict.INCONCLUSIVE
+        assert "how much one sample can lose is not known" in found.reason
+        assert (found.low, found.high, found.needed, found.resolves) == (None, None, None, None)
 
 
-@given(st.integers(1, 300), st.integers(0, 300), st.integers(0, 300))
-def test_bounds_enclose_what_was_seen(samples, lost, gained):
-    lost, gained = min(lost, samples), min(gained, samples - min(lost, samples))
-    bounds = binary_bounds(lost, gained, samples)
-    assert -1.0 <= bounds.low <= (lost - gained) / samples <= bounds.high <= 1.0
+def test_a_declared_span_that_a_sample_exceeds_decides_nothing():
+    reference = np.zeros(400)
+    candidate = reference.copy()
+    candidate[7] = -3.0
+    found = paired(reference, candidate, margin=0.1, span=1.0)
+    assert found.verdict is EvalVerdict.INCONCLUSIVE
+    assert "one sample changed by 3" in found.reason
+    assert paired(reference, candidate, margin=0.1, span=3.0).verdict is EvalVerdict.PASS
 
 
-@given(st.integers(0, 60), st.integers(0, 60), st.integers(150, 400))
-def test_swapping_the_models_mirrors_the_point_but_never_widens_a_claim(lost, gained, samples):
-    one, other = binary_bounds(lost, gained, samples), binary_bounds(gained, lost, samples)
-    assert one.high <= -other.low + 1e-9
+def test_few_samples_give_no_verdict():
+    for drop in (-0.5, 0.9):
+        found = paired(np.full(MIN_SAMPLES - 1, 0.5), np.full(MIN_SAMPLES - 1, 0.5 - drop), margin=0.4, span=1.0)
+        assert found.verdict is EvalVerdict.INCONCLUSIVE
+        assert found.reason
+        more = paired(np.full(MIN_SAMPLES, 0.5), np.full(MIN_SAMPLES, 0.5 - drop), margin=0.4, span=1.0)
+        assert more.verdict is (EvalVerdict.PASS if drop < 0 else EvalVerdict.FAIL)
+
+
+def test_equal_models_pass_when_the_unseen_cannot_cost_the_margin():
+    """Without a single change, n samples leave about 4/n for the share of samples that could be lost."""
+    for samples, margin in ((50, 0.05), (300, 0.01)):
+        found = paired(np.ones(samples), np.ones(samples), margin=margin, span=1.0)
+        assert found.verdict is EvalVerdict.INCONCLUSIVE
+        assert found.high == pytest.approx(4 / samples, rel=0.15)
+        assert samples < found.needed < 10 * samples
+        assert found.resolves > margin
+        assert paired(np.ones(3 * samples), np.ones(3 * samples), margin=margin, span=1.0).verdict is EvalVerdict.PASS
+
+
+@pytest.mark.parametrize(("margin", "disagreement"), [(0.02, 0.03), (0.03, 0.07), (0.05, 0.2)])
+def test_the_stated_sample_size_passes_an_equal_model_nine_times_in_ten(margin, disagreement):
+    rng = np.random.default_rng(4)
+    stated = _drops(_right_or_wrong(rng, 50_000, disagreement, 0.0)).needed(margin, ALPHA)
+    ends = [_drops(_right_or_wrong(rng, stated, disagreement, 0.0)).verdict(margin, ALPHA) for _ in range(200)]
+    assert ends.count(EvalVerdict.PASS) >= 170
+    assert ends.count(EvalVerdict.FAIL) == 0
+
+
+def test_a_planted_loss_of_three_points_is_found():
+    rng = np.random.default_rng(5)
+    ends = [_drops(_right_or_wrong(rng, 3000, 0.07, 0.03)).verdict(0.01, ALPHA) for _ in range(100)]
+    assert ends.count(EvalVerdict.FAIL) >= 85
+    assert ends.count(EvalVerdict.PASS) == 0
+
+
+def test_what_resolves_is_what_the_samples_at_hand_decide_about():
+    drops = _right_or_wrong(np.random.default_rng(6), 1000, 0.05, 0.0)
+    test = _drops(drops)
+    found = test.resolves(ALPHA)
+    assert test.needed(1.001 * found, ALPHA) <= 1000 < test.needed(0.95 * found, ALPHA)
 
 
 def test_a_relative_margin_is_a_share_of_the_reference():
     rng = np.random.default_rng(0)
     reference = 20 + rng.standard_normal(400)
-    found = paired(reference, reference - 0.1 + 0.05 * rng.standard_normal(400), margin=0.01, relative=True)
-    assert found.margin == pytest.approx(0.2, rel=0.01)
-    assert found.verdict is EvalVerdict.PASS
-    worse = paired(reference, reference - 0.4 + 0.05 * rng.standard_normal(400), margin=0.01, relative=True)
-    assert worse.verdict is EvalVerdict.FAIL
+    for drop, word in ((0.1, EvalVerdict.PASS), (0.4, EvalVerdict.FAIL)):
+        candidate = reference - drop + 0.05 * rng.standard_normal(400)
+        found = paired(reference, candidate, margin=0.01, relative=True, span=1.0)
+        assert found.margin == pytest.approx(0.2, rel=0.01)
+        assert found.verdict is word
+        assert found.low <= drop <= found.high
 
 
-def test_scores_that_hardly_ever_change_are_judged_by_how_many_changed():
-    reference = np.linspace(0.2, 0.8, 100)
-    same = paired(reference, reference, margin=0.02, span=1.0)
-    assert same.method == "share of changed samples"
-    assert same.high == pytest.approx(1 - 0.05 ** (1 / 100), rel=1e-6)
-    assert same.verdict is EvalVerdict.INCONCLUSIVE
-    assert paired(np.tile(reference, 4), np.tile(reference, 4), margin=0.02, span=1.0).verdict is EvalVerdict.PASS
+def test_in_a_metric_of_sums_the_heaviest_sample_says_what_one_can_cost():
+    """F1 of 20 boxes in one picture and one box in each of the others: the big one is worth as many."""
+    task = make_task("object-detection", Context(), {})
+    numbers = np.array([[20.0, 20, 20]] + [[1.0, 1, 1]] * 40)
+    whole, _ = _contributions(task, numbers)
+    assert _span(task, numbers, whole) == pytest.approx(41 * 20 / 60)
 
 
-def test_few_real_valued_samples_give_no_verdict():
-    rng = np.random.default_rng(0)
-    reference = rng.random(MIN_REAL_SAMPLES - 1)
-    found = paired(reference, reference + 0.5 + 0.01 * rng.random(len(reference)), margin=0.01)
-    assert found.verdict is EvalVerdict.INCONCLUSIVE
+def test_what_an_utterance_can_lose_grows_with_its_words():
+    task = make_task("automatic-speech-recognition", Context(), {})
+    numbers = np.array([[1.0, 30], [0.0, 10], [1.0, 20]])
+    whole, _ = _contributions(task, numbers)
+    assert _span(task, numbers, whole) is None
+    task.metric = type(task.metric)(**{**vars(task.metric), "span": 2.0})
+    assert _span(task, numbers, whole) == pytest.approx(3 * 2.0 * 30 / 60)
 
 
-def test_quantiles_and_shares_match_the_tables():
-    assert student_quantile(0.95, 9) == pytest.approx(1.8331, abs=1e-3)
-    assert student_quantile(0.95, 100) == pytest.approx(1.6602, abs=1e-4)
-    assert share_bound(0, 59) == pytest.approx(1 - 0.05 ** (1 / 59), rel=1e-6)
-    assert share_bound(3, 50) == pytest.approx(0.1478, abs=1e-3)
+def test_what_a_pair_can_take_from_a_rank_correlation_is_known():
+    task = make_task("sentence-similarity", Context(), {})
+    scores = np.linspace(0.0, 1.0, 50)
+    spoiled = scores.copy()
+    spoiled[-1] = -1.0
+    lost = task.value(np.stack([scores, scores], 1)) - task.value(np.stack([spoiled, scores], 1))
+    assert 5.5 < 50 * lost <= task.metric.span == _span(task, np.zeros((50, 2)), 1.0)
+
+
+def test_a_function_of_your_own_may_declare_its_span(tmp_path):
+    script = tmp_path / "mine.py"
+    script.write_text("def free(o, r):\n    return 1\ndef spanned(o, r):\n    return 1\nspanned.span = 1\n")
+    assert CustomTask(f"{script}:free").metric.span is None
+    assert CustomTask(f"{script}:spanned").metric.span == 1.0
+    script.write_text("def wrong(o, r):\n    return 1\nwrong.span = -1\n")
+    with pytest.raises(InputError, match="no positive number"):
+        CustomTask(f"{script}:wrong")

@@ -27,7 +27,9 @@ IGNORED = -100
 class Metric:
     """`form` says what the metric is computed from: the mean of the samples' numbers, their sums, or the whole set.
 
-    A failed sample counts as `worst`; where there is no worst score, it leaves the metric unknown.
+    A failed sample counts as `worst`; where there is no worst score, it leaves the metric unknown. `span` is how far
+    two models' scores of one sample can lie apart (of a set: what one sample can take from the metric, times their
+    number); None where only the user can know that.
     """
 
     name: str
@@ -82,6 +84,10 @@ class EvalTask(ABC):
     def value(self, numbers: NDArray[Any]) -> float:
         """The metric: of the sums, or of the set, as `metric.form` says."""
         return float(numbers[0])
+
+    def spoiled(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        """Of a metric of sums: one sample's numbers when it is as bad as can be, or as `metric.span` lets it be."""
+        raise NotImplementedError(f"{self.metric.name} does not say what a sample can cost")
 
     def more(self, numbers: NDArray[Any]) -> dict[str, float]:
         """Further metrics of all samples."""
@@ -186,6 +192,11 @@ def pick(outputs: Outputs, names: Sequence[str], rank: int) -> NDArray[Any]:
         cause=f"for one sample its outputs are {shapes}; {len(fitting)} of them have {rank} axes",
         fix="Choose the task the model is for, or score it yourself with --metric file.py:function.",
     )
+
+
+def nothing_right(numbers: NDArray[Any], rights: int) -> NDArray[Any]:
+    """Of counts that begin with so many of what is right: the same sample with none of it."""
+    return np.append(np.zeros(rights), numbers[rights:])
 
 
 def log_softmax(scores: NDArray[Any]) -> NDArray[Any]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from modelwright.errors import InputError, UsageError
 from modelwright.quality.tasks._base import Context, EvalTask, Metric, Outputs, Row
@@ -13,7 +15,10 @@ _FIX = "The function takes the outputs and the row, both dicts by name, and retu
 
 
 class CustomTask(EvalTask):
-    """`function(outputs, row) -> float`; more is better unless the function has `higher_is_better = False`."""
+    """`function(outputs, row) -> float`; more is better unless the function has `higher_is_better = False`.
+
+    Its attribute `span` says how far the scores of one sample can lie apart.
+    """
 
     def __init__(self, reference: str) -> None:
         super().__init__(Context(), {})
@@ -22,11 +27,25 @@ class CustomTask(EvalTask):
         self._function = self._metric.load()
         better = bool(getattr(self._function, "higher_is_better", True))
         name = getattr(self._function, "__name__", "metric")
-        self.metric = Metric(name, unit="as defined by the user", higher_is_better=better, span=None, worst=None)
+        span = _span(self._function)
+        self.metric = Metric(name, unit="as defined by the user", higher_is_better=better, span=span, worst=None)
 
     def score(self, row: Row, outputs: Sequence[Outputs]) -> float:
         with self._metric.running():
             return float(self._function(dict(outputs[0]), dict(row)))
+
+
+def _span(function: Any) -> float | None:
+    declared = getattr(function, "span", None)
+    if declared is None:
+        return None
+    if isinstance(declared, bool) or not isinstance(declared, int | float) or not 0.0 < declared < math.inf:
+        raise InputError(
+            f"the metric's span {declared!r} is no positive number",
+            cause="it says how far the scores of two models can lie apart on one sample",
+            fix="For scores from 0 to 1 write: function.span = 1.0",
+        )
+    return float(declared)
 
 
 def check_reference(reference: str) -> None:

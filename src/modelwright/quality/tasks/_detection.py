@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from modelwright._lazy import lazy
 from modelwright.errors import InputError
-from modelwright.quality.tasks._base import Context, EvalTask, Metric, Outputs, Row, field, pick, softmax
+from modelwright.quality.tasks._base import (
+    Context,
+    EvalTask,
+    Metric,
+    Outputs,
+    Row,
+    field,
+    nothing_right,
+    pick,
+    softmax,
+)
 from modelwright.quality.tasks._libraries import library
 
 if TYPE_CHECKING:
@@ -61,6 +71,9 @@ class ObjectDetection(EvalTask):
     def value(self, numbers: NDArray[Any]) -> float:
         right, found, wanted = numbers
         return float(2 * right / (found + wanted)) if found + wanted else 1.0
+
+    def spoiled(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        return nothing_right(numbers, 1)
 
     def more(self, numbers: NDArray[Any]) -> dict[str, float]:
         if not self._map:

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from modelwright._lazy import lazy
 from modelwright.errors import InputError, UsageError
-from modelwright.quality.tasks._base import Context, EvalTask, Metric, Outputs, Row, Run, field, pick
+from modelwright.quality.tasks._base import (
+    Context,
+    EvalTask,
+    Metric,
+    Outputs,
+    Row,
+    Run,
+    field,
+    nothing_right,
+    pick,
+)
 from modelwright.quality.tasks._libraries import library
 
 if TYPE_CHECKING:
@@ -129,6 +139,9 @@ class Translation(Written):
         counts, totals = ([round(number) for number in part] for part in (numbers[:4], numbers[4:8]))
         bleu = library("sacrebleu").BLEU.compute_bleu(counts, totals, round(numbers[8]), round(numbers[9]))
         return float(bleu.score) / 100
+
+    def spoiled(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        return nothing_right(numbers, 4)
 
 
 class Summarization(Written):

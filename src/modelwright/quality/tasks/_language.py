@@ -43,6 +43,11 @@ class _Perplexity(EvalTask):
         surprise, tokens, _ = numbers
         return math.exp(min(surprise / tokens, _LOG_MAX)) if tokens else 1.0
 
+    def spoiled(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        surprise, tokens, right = numbers
+        worse = math.log(self.value(numbers) + (self.metric.span or 0.0))
+        return np.array([max(surprise, tokens * worse), tokens, right])
+
     def more(self, numbers: NDArray[Any]) -> dict[str, float]:
         surprise, tokens, right = numbers.sum(axis=0)
         return {"nats_per_token": surprise / tokens, "token_accuracy": right / tokens} if tokens else {}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from modelwright._lazy import lazy
 from modelwright.errors import InputError
-from modelwright.quality.tasks._base import Context, EvalTask, Metric, Outputs, Row, field, pick
+from modelwright.quality.tasks._base import Context, EvalTask, Metric, Outputs, Row, field, nothing_right, pick
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,6 +53,9 @@ class Segmentation(EvalTask):
         both, got, wanted = np.split(numbers, 3)
         union = got + wanted - both
         return float((both[union > 0] / union[union > 0]).mean()) if (union > 0).any() else 1.0
+
+    def spoiled(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        return nothing_right(numbers, len(numbers) // 3)
 
     def more(self, numbers: NDArray[Any]) -> dict[str, float]:
         both, _, wanted = np.split(numbers.sum(axis=0), 3)

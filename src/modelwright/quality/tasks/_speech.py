@@ -46,6 +46,10 @@ class SpeechRecognition(Written):
         errors, words = numbers
         return float(errors / words) if words else 0.0
 
+    def spoiled(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        errors, words = numbers
+        return np.array([errors + (self.metric.span or 0.0) * words, words])
+
 
 def collapsed(path: NDArray[Any], blank: int) -> list[int]:
     """CTC: repeats become one, then blanks go."""

@@ -14,6 +14,7 @@ from modelwright.quality.tasks._base import (
     Outputs,
     Row,
     labels_of,
+    nothing_right,
     pick,
 )
 from modelwright.quality.tasks._libraries import library
@@ -58,6 +59,9 @@ class TokenClassification(EvalTask):
     def value(self, numbers: NDArray[Any]) -> float:
         right, found, wanted, *_ = numbers
         return float(2 * right / (found + wanted)) if found + wanted else 1.0
+
+    def spoiled(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        return nothing_right(numbers, 1)
 
     def more(self, numbers: NDArray[Any]) -> dict[str, float]:
         right, found, wanted, hits, tokens = numbers.sum(axis=0)
