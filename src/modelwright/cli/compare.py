@@ -17,6 +17,7 @@ from modelwright._output import check_output
 from modelwright.cli._exits import NO
 from modelwright.cli._measuring import input_options, told
 from modelwright.cli._options import Output, limit_options, output_options
+from modelwright.cli._signals import delivered
 from modelwright.cli._streams import say
 
 if TYPE_CHECKING:
@@ -95,9 +96,10 @@ def command(
 
 
 def _finish(result: measure.CompareResult, output: Path | None, out: Output) -> None:
-    if output is not None:
-        measure.save_result(output, "compare", result)
-    out.answer("compare", result, lambda _, console: report.render_compare(result, console))
+    with delivered():
+        if output is not None:
+            measure.save_result(output, "compare", result)
+        out.answer("compare", result, lambda _, console: report.render_compare(result, console))
 
 
 class _Progress:

@@ -14,17 +14,19 @@ from modelwright._output import check_output, write_output
 from modelwright.cli._building import only
 from modelwright.cli._fixing import Repair, Repaired, fix_options, run_fix
 from modelwright.cli._options import Output, limit_options, output_options, target_options
+from modelwright.cli._signals import delivered
 from modelwright.cli._types import Size
 from modelwright.cli.eval import Ratio
 
 if TYPE_CHECKING:
     from modelwright import quality
-    from modelwright.quality import DebugReport, FixOptions
+    from modelwright.quality import DebugOptions, DebugReport, FixOptions
     from modelwright.report import debug as report
     from modelwright.report import debug_html as page
     from modelwright.report import fix as fix_report
     from modelwright.report import status
     from modelwright.targets import Target
+    from modelwright.worker import ProgressCallback
 else:
     quality = lazy("modelwright.quality")
     report = lazy("modelwright.report.debug")
@@ -71,20 +73,37 @@ def command(
         samples=said["samples"] if said["samples"] is not None and repair is None else _SAMPLES,
         **{name: said[name] for name in names},
     )
+    asked = _fix_options(repair, said, target) if repair is not None else None
     with status.StatusLine(out.console(sys.stderr), quiet=out.quiet or out.json) as line:
+        found, fixed, stop = _looked((float_model, quant_model), options, (repair, asked, target), line.tell)
+    with delivered():
+        if html is not None:
+            write_output(html, page.debug_html(found))
+            out.note(f"wrote {html}")
+        passed = stop is None and (_passed(found, fail_under_db) if fixed is None else fixed.result.met)
+        _answer(found, fixed, fail_under_db, passed, out)
+    if stop is not None:
+        raise stop
+    return 0 if passed else 1
 
-        def tell(text: str, _: float | None) -> None:
-            line.show(text)
 
-        found = quality.debug(float_model, quant_model, options, on_progress=tell)
-        fixed = None
-        if repair is not None:
-            asked = _fix_options(repair, said, target)
-            fixed = run_fix((float_model, quant_model), repair, asked, target, tell)
-    if html is not None:
-        write_output(html, page.debug_html(found))
-        out.note(f"wrote {html}")
-    return _answer(found, fixed, fail_under_db, out)
+def _looked(
+    models: tuple[Path, Path | None],
+    options: DebugOptions,
+    wish: tuple[Repair | None, FixOptions | None, Target],
+    tell: ProgressCallback,
+) -> tuple[DebugReport, Repaired | None, KeyboardInterrupt | None]:
+    """What was found, also when somebody ends it: what was compared until then, or everything without the repair."""
+    repair, asked, target = wish
+    try:
+        found = quality.debug(*models, options, on_progress=tell)
+    except quality.DebugInterrupted as stop:
+        return stop.partial, None, stop
+    try:
+        fixed = run_fix(models, repair, asked, target, tell) if repair is not None and asked is not None else None
+    except KeyboardInterrupt as stop:
+        return found, None, stop
+    return found, fixed, None
 
 
 def _fix_options(repair: Repair, said: dict[str, Any], target: Target) -> FixOptions:
@@ -101,8 +120,7 @@ def _fix_options(repair: Repair, said: dict[str, Any], target: Target) -> FixOpt
     )
 
 
-def _answer(found: DebugReport, fixed: Repaired | None, fail_under_db: float | None, out: Output) -> int:
-    passed = _passed(found, fail_under_db) if fixed is None else fixed.result.met
+def _answer(found: DebugReport, fixed: Repaired | None, fail_under_db: float | None, passed: bool, out: Output) -> None:
     document = {**plain(found), "fail_under_db": fail_under_db, "passed": passed, "fix": None, "folder": None}
     if fixed is not None:
         document |= {"fix": fixed.result, "folder": fixed.folder}
@@ -113,11 +131,10 @@ def _answer(found: DebugReport, fixed: Repaired | None, fail_under_db: float | N
             fix_report.render_fix(fixed.result, fixed.folder, console)
 
     out.answer("debug", document, render)
-    return 0 if passed else 1
 
 
 def _passed(found: DebugReport, fail_under_db: float | None) -> bool:
-    if found.status in ("no_match", "failed"):
+    if found.status in ("no_match", "failed", "interrupted"):
         return False
     lowest = found.worst_output_db
     return fail_under_db is None or lowest is None or lowest >= fail_under_db

@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from modelwright._lazy import lazy
+from modelwright._output import check_output
 from modelwright.cli._exits import CANNOT_TELL, NO
 from modelwright.cli._options import Output, limit_options, output_options
+from modelwright.cli._signals import delivered
 from modelwright.errors import UsageError
 
 if TYPE_CHECKING:
-    from modelwright import quality
+    from modelwright import measure, quality
     from modelwright.quality import EvalVerdict
     from modelwright.report import eval as report
 else:
+    measure = lazy("modelwright.measure")
     quality = lazy("modelwright.quality")
     report = lazy("modelwright.report.eval")
 
@@ -79,6 +82,7 @@ def data_options(function: F) -> F:
 @click.option("--min-sqnr", type=float, help="With --outputs: dB, of the worst sample of every output.")
 @click.option("--target", default="cpu", show_default=True, help="What the candidate runs on.")
 @click.option("--reference-target", default="cpu", show_default=True, help="What the reference runs on.")
+@click.option("--output", type=click.Path(path_type=Path), help="Write everything, every sample too, to this file.")
 @limit_options
 @output_options
 def command(
@@ -95,6 +99,7 @@ def command(
     min_sqnr: float | None,
     target: str,
     reference_target: str,
+    output: Path | None,
     out: Output,
 ) -> int:
     """Is CANDIDATE (.onnx or build folder) as accurate as its reference, on the same samples, in the same run?
@@ -114,9 +119,14 @@ def command(
         target=target,
         reference_target=reference_target,
     )
-    with report.Watch(out.console(sys.stderr), quiet=out.quiet or out.json) as watch:
-        result = quality.evaluate(candidate, reference, data, task, options, on_progress=watch)
-    out.answer("eval", result, report.render_eval)
+    check_output(output)
+    try:
+        with report.Watch(out.console(sys.stderr), quiet=out.quiet or out.json) as watch:
+            result = quality.evaluate(candidate, reference, data, task, options, on_progress=watch)
+    except quality.EvalInterrupted as stop:
+        _finish(stop.partial, output, out)
+        raise
+    _finish(result, output, out)
     return _code(result.verdict)
 
 
@@ -124,6 +134,13 @@ def _code(verdict: EvalVerdict | None) -> int:
     if verdict is quality.EvalVerdict.INCONCLUSIVE:
         return CANNOT_TELL
     return NO if verdict is quality.EvalVerdict.FAIL else 0
+
+
+def _finish(result: quality.EvalResult, output: Path | None, out: Output) -> None:
+    with delivered():
+        if output is not None:
+            measure.save_result(output, "eval", result)
+        out.answer("eval", result, report.render_eval)
 
 
 def _pairs(option: str, words: tuple[str, ...]) -> dict[str, str]:

@@ -20,6 +20,7 @@ from modelwright.cli._measuring import (
     told,
 )
 from modelwright.cli._options import Output, limit_options, output_options
+from modelwright.cli._signals import delivered
 from modelwright.cli._subject import ModelFile, model_file
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ def command(
 
 def _finish(result: measure.PerfResult, file: ModelFile, output: Path | None, out: Output) -> None:
     result = replace(result, model=file.built_from or result.model)
-    if output is not None:
-        measure.save_result(output, "perf", result)
-    out.answer("perf", result, lambda _, console: report.render_perf(result, console))
+    with delivered():
+        if output is not None:
+            measure.save_result(output, "perf", result)
+        out.answer("perf", result, lambda _, console: report.render_perf(result, console))

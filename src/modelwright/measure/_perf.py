@@ -62,7 +62,12 @@ def perf(
     run = _Run(subject, chosen, options, plan, runtime, watch)
     with measurement_lock("wright perf", wait=options.wait, note=note):
         result = run.measured(note)
-        return replace(result, op_trace=run.traced(note)) if options.op_trace else result
+        if not options.op_trace:
+            return result
+        try:
+            return replace(result, op_trace=run.traced(note))
+        except KeyboardInterrupt:
+            raise _interrupted(replace(result, status="interrupted")) from None
 
 
 @dataclass
@@ -87,9 +92,7 @@ class _Run:
         except KeyboardInterrupt:
             if not any(record.samples_ns for record in self.records):
                 raise
-            stop = MeasurementInterrupted()
-            stop.partial = self._result("interrupted", probe.finish(self.cpu_s))
-            raise stop from None
+            raise _interrupted(self._result("interrupted", probe.finish(self.cpu_s))) from None
         return self._result("complete", probe.finish(self.cpu_s))
 
     def traced(self, note: Note) -> OpTrace:
@@ -201,6 +204,12 @@ class _Run:
     def _inputs_from(self) -> str:
         inputs = self.options.inputs
         return str(inputs.data) if inputs.data is not None else f"made up, seed {inputs.seed}"
+
+
+def _interrupted(partial: PerfResult) -> MeasurementInterrupted:
+    stop = MeasurementInterrupted()
+    stop.partial = partial
+    return stop
 
 
 def _record(opened: Opened, file: Path, result: Result[bool | None] | None, peak: int | None) -> SessionRecord:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from modelwright.errors import InputError, UsageError
 from modelwright.graph import model_bytes
 from modelwright.quality._debug_run import Request, run_debug
-from modelwright.quality._debug_types import DEFAULT_BUDGET, DEFAULT_SAMPLES, DebugReport
+from modelwright.quality._debug_types import DEFAULT_BUDGET, DEFAULT_SAMPLES, DebugInterrupted, DebugReport
+from modelwright.quality._so_far import read_so_far
 from modelwright.quality._stream_data import data_source
 from modelwright.sources import InputSpec, data_bytes
 from modelwright.targets import Target, parse_target
@@ -42,12 +44,33 @@ def debug(
     *,
     on_progress: ProgressCallback | None = None,
 ) -> DebugReport:
-    """Compare a float model with its quantized form; without one, the model on the CPU with itself on the target."""
+    """Compare a float model with its quantized form; without one, the model on the CPU with itself on the target.
+
+    Raises DebugInterrupted, with what was compared, when it ends early.
+    """
     options = options or DebugOptions()
     target = options.target or parse_target("cpu")
     _check(options, quant_model, target)
+    with tempfile.TemporaryDirectory(prefix="wright-debug-") as folder:
+        so_far = Path(folder, "so-far")
+        request = _request(float_model, quant_model, options, target, so_far)
+        try:
+            result = run(run_debug.call(request), timeout=_LIMIT_S, size=_needed(request), on_progress=on_progress)
+        except KeyboardInterrupt:
+            found = read_so_far(so_far)
+            if found is None:
+                raise
+            stop = DebugInterrupted()
+            stop.partial = found
+            raise stop from None
+    return replace(result.unwrap(), peak_rss_bytes=result.peak_rss_bytes)
+
+
+def _request(
+    float_model: str | Path, quant_model: str | Path | None, options: DebugOptions, target: Target, so_far: Path
+) -> Request:
     wanted = model_file(float_model)
-    request = Request(
+    return Request(
         float_model=str(wanted),
         quant_model=str(model_file(quant_model if quant_model is not None else float_model)),
         target=target,
@@ -56,9 +79,8 @@ def debug(
         budget=options.memory_budget,
         origin=options.origin,
         scale=options.scale,
+        so_far=str(so_far),
     )
-    result = run(run_debug.call(request), timeout=_LIMIT_S, size=_needed(request), on_progress=on_progress)
-    return replace(result.unwrap(), peak_rss_bytes=result.peak_rss_bytes)
 
 
 def _needed(request: Request) -> int | None:

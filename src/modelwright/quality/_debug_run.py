@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from modelwright.errors import InputError
@@ -18,10 +18,12 @@ from modelwright.quality._debug_types import (
     OutputScore,
     Runtimes,
     Unmatched,
+    WeightScore,
 )
 from modelwright.quality._match import FOLDABLE, Matching, match
 from modelwright.quality._match_view import DEQUANTIZE, QUANTIZE, View, label, view
 from modelwright.quality._match_weights import WeightPair, match_weights
+from modelwright.quality._so_far import SoFar
 from modelwright.quality._stream import Job, Streamed, stream
 from modelwright.quality._stream_data import Feed, make_feed
 from modelwright.sources import CalibrationSource
@@ -42,6 +44,7 @@ class Request:
     budget: int
     origin: bool
     scale: float | None = None
+    so_far: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +55,8 @@ class _Sides:
     ends: Ends
     matching: Matching
     weights: tuple[WeightPair, ...]
+    weight_scores: tuple[WeightScore, ...]
+    bias_scores: tuple[WeightScore, ...]
     lost_weights: tuple[Unmatched, ...]
 
 
@@ -63,7 +68,6 @@ def run_debug(request: Request) -> DebugReport:
     strangers = _strangers(sides)
     if strangers is not None:
         return _report(request, sides, feed, None, ("no_match", strangers))
-    progress("comparing weights")
     job = Job(
         wanted=sides.wanted,
         got=sides.got,
@@ -74,8 +78,17 @@ def run_debug(request: Request) -> DebugReport:
         origin=request.origin,
         half=sides.mode == "fp16",
     )
-    found = stream(job, sides.matching.pairs)
+    so_far = SoFar(request.so_far)
+    so_far.offer(lambda: _report(request, sides, feed, None, ("interrupted", "only weights were compared")))
+    found = stream(job, sides.matching.pairs, lambda part: so_far.offer(lambda: _part(request, sides, feed, part)))
     return _report(request, sides, feed, found, _verdict(sides, found))
+
+
+def _part(request: Request, sides: _Sides, feed: Feed, found: Streamed) -> DebugReport:
+    """The report of a comparison that is not finished."""
+    seen = replace(found, tracks=[track for track in found.tracks if track.cumulative.samples])
+    compared = f"{len(seen.tracks)} of {len(found.tracks)} tensors were compared, the first ones on {found.samples} of"
+    return _report(request, sides, feed, seen, ("interrupted", f"{compared} {feed.count} samples"))
 
 
 def _sides(request: Request) -> _Sides:
@@ -91,7 +104,11 @@ def _sides(request: Request) -> _Sides:
             fix="Give the model it was compiled from, with --target for the EP.",
         )
     weights, lost = ((), ()) if same else match_weights(wanted, got)
-    return _Sides(wanted, got, _mode(facts, same), _ends(wanted, got), match(wanted, got), weights, lost)
+    ends, matching = _ends(wanted, got), match(wanted, got)
+    progress("comparing weights")
+    scores = weight_rows(wanted, [item for item in weights if not item.bias])
+    biases = weight_rows(wanted, [item for item in weights if item.bias])
+    return _Sides(wanted, got, _mode(facts, same), ends, matching, weights, scores, biases, lost)
 
 
 def _mode(facts: ModelSummary, same: bool) -> Mode:
@@ -153,8 +170,6 @@ def _report(
 ) -> DebugReport:
     rows = activation_rows(sides.wanted, found.tracks) if found else ()
     outputs = output_rows(sides.ends, found.outputs, found.executed) if found else ()
-    weights = weight_rows(sides.wanted, [item for item in sides.weights if not item.bias])
-    biases = weight_rows(sides.wanted, [item for item in sides.weights if item.bias])
     return DebugReport(
         status=verdict[0],
         reason=verdict[1],
@@ -167,12 +182,12 @@ def _report(
         runtimes=_runtimes(found),
         model_outputs=outputs,
         activations=rows,
-        weights=weights,
-        biases=biases,
+        weights=sides.weight_scores,
+        biases=sides.bias_scores,
         summary=DebugSummary(
             local=spread([row.local_sqnr_db for row in rows]),
             cumulative=spread([row.cumulative_sqnr_db for row in rows]),
-            weight=spread([row.weight_sqnr_db for row in weights]),
+            weight=spread([row.weight_sqnr_db for row in sides.weight_scores]),
         ),
         by_op_type=shares(rows, lambda row: row.op_type),
         by_module=shares(rows, lambda row: row.module or "(none)"),

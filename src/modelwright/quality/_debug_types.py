@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-DebugStatus = Literal["ok", "partial", "no_match", "failed"]
+DebugStatus = Literal["ok", "partial", "no_match", "failed", "interrupted"]
 MatchKind = Literal["name", "producer", "convert", "absorbed", "position"]
 Mode = Literal["static", "fp16", "dynamic", "weight-only", "same-model", "float"]
 DEFAULT_SAMPLES = 8
@@ -196,3 +196,9 @@ class DebugReport:
         """Rows that add noise, the largest share first."""
         adding = [row for row in self.activations if row.origin_share]
         return tuple(sorted(adding, key=lambda row: (-(row.origin_share or 0.0), row.order)))
+
+
+class DebugInterrupted(KeyboardInterrupt):
+    """Ctrl-C; `partial` holds what was compared until then."""
+
+    partial: DebugReport

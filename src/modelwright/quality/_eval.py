@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 from modelwright.errors import InputError, UsageError
 from modelwright.graph import model_bytes
 from modelwright.quality._eval_data import RANDOM
-from modelwright.quality._eval_judge import judge
+from modelwright.quality._eval_judge import judge, unjudged
 from modelwright.quality._eval_models import Side
 from modelwright.quality._eval_parts import Parts, read_parts
 from modelwright.quality._eval_run import Job, measure_pair
-from modelwright.quality._eval_types import DataChoice, EvalOptions, EvalResult
+from modelwright.quality._eval_types import DataChoice, EvalInterrupted, EvalOptions, EvalResult
+from modelwright.quality._so_far import read_so_far
 from modelwright.quality.tasks import canonical_name
 from modelwright.quality.tasks._custom import check_reference
 from modelwright.sources import BuildSource, HfSource, OnnxSource, fetch, resolve_source
@@ -36,6 +38,7 @@ def evaluate(
     """Measure both models and judge the difference.
 
     `candidate` is an .onnx file or a build folder; `reference` may be a Hugging Face model too, which PyTorch runs.
+    Raises EvalInterrupted, with what was measured, when it ends early.
     """
     options = options or EvalOptions()
     name = _checked(data, task, options)
@@ -55,10 +58,19 @@ def evaluate(
         )
     if data.processor is None and isinstance(theirs.model, HfSource):
         data = replace(data, processor=theirs.model.folder)
-    job = Job(ours, theirs, data, name, options.metric, options.settings, options.span)
-    result = run(
-        measure_pair.call(job), timeout=options.timeout_s, size=_needed(job), stall=_STALL_S, on_progress=on_progress
-    )
+    with tempfile.TemporaryDirectory(prefix="wright-eval-") as folder:
+        so_far = Path(folder, "so-far")
+        job = Job(ours, theirs, data, name, options.metric, options.settings, options.span, str(so_far))
+        try:
+            call, needed = measure_pair.call(job), _needed(job)
+            result = run(call, timeout=options.timeout_s, size=needed, stall=_STALL_S, on_progress=on_progress)
+        except KeyboardInterrupt:
+            found = read_so_far(so_far)
+            if found is None:
+                raise
+            stop = EvalInterrupted()
+            stop.partial = unjudged(found, name, options)
+            raise stop from None
     return judge(result.unwrap(), name, options)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
@@ -33,6 +34,7 @@ def judge(found: Measured, task: str | None, options: EvalOptions) -> EvalResult
     comparison = _comparison(found, values, options)
     claims = [*_failed_samples(found), *_accuracy(found, values, comparison, options), *_gates(found, options)]
     return EvalResult(
+        status="complete",
         task=task,
         metric=found.metric,
         max_drop=str(options.max_drop) if options.max_drop else None,
@@ -48,6 +50,12 @@ def judge(found: Measured, task: str | None, options: EvalOptions) -> EvalResult
         failures=found.failures,
         scores=_scores(found),
     )
+
+
+def unjudged(found: Measured, task: str | None, options: EvalOptions) -> EvalResult:
+    """The numbers of samples that are not all that were asked for: whoever stopped may have liked what was there."""
+    partial = judge(found, task, options)
+    return replace(partial, status="interrupted", verdict=None, reasons=())
 
 
 def amount(value: float, metric: Metric) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ from modelwright.quality._eval_models import Model, Side, open_model
 from modelwright.quality._eval_parts import DECODER_IDS
 from modelwright.quality._eval_prepare import Preparer
 from modelwright.quality._eval_types import Bound, DataChoice, EvalData, EvalOutput, SampleFailure
+from modelwright.quality._so_far import SoFar
 from modelwright.quality.tasks import Context, CustomTask, EvalTask, Metric, Outputs, Row, make_task
 from modelwright.sources import HfSource, generate, specs_from_graph
 from modelwright.worker import progress, task
@@ -46,6 +48,7 @@ class Job:
     metric: str | None
     settings: Mapping[str, str]
     span: float | None
+    so_far: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,6 +167,7 @@ class _Run:
         self._problems: dict[str, str] = {}
         self._failures: list[SampleFailure] = []
         self._hash = hashlib.sha256()
+        self._so_far = SoFar(job.so_far)
 
     def measure(self) -> Measured:
         done = 0
@@ -174,8 +178,9 @@ class _Run:
                 self._settle(index, row, ours, theirs)
             self._refuse_idle_scale()
             done += len(block)
+            self._so_far.offer(functools.partial(self._measured, done))
             progress(f"{done} of {len(self._indexes)} samples", done / len(self._indexes))
-        return self._measured()
+        return self._measured(done)
 
     def _refuse_idle_scale(self) -> None:
         if self._job.data.scale is not None and not any(arm.feeder.scaled for arm in self._arms):
@@ -220,7 +225,7 @@ class _Run:
             else:
                 self._outputs.setdefault(name, Accumulator()).add(wanted[name], mine[name])
 
-    def _measured(self) -> Measured:
+    def _measured(self, done: int) -> Measured:
         task = self._arms[1].task
         scored = tuple(arm.scored() for arm in self._arms) if task is not None else None
         outputs = [EvalOutput(name, found.aggregate(), None) for name, found in self._outputs.items()]
@@ -233,11 +238,11 @@ class _Run:
                 source=data.source,
                 kind=self._data.kind,
                 available=self._data.count,
-                selected=len(self._indexes),
+                selected=done,
                 seed=data.seed,
                 digest=self._hash.hexdigest(),
             ),
-            indexes=tuple(self._indexes),
+            indexes=tuple(self._indexes[:done]),
             metric=task.metric if task is not None else None,
             chance=task.chance() if task is not None else None,
             scored=(scored[0], scored[1]) if scored is not None else None,

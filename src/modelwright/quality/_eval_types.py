@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from modelwright.errors import UsageError
 from modelwright.metrics import Aggregate
@@ -135,8 +136,10 @@ class Values:
 
 @dataclass(frozen=True)
 class EvalResult:
-    """The answer. `verdict` is None where nothing was asked to hold; `reasons` say what decided it."""
+    """The answer. `verdict` is None where nothing was asked to hold, or not all samples were seen; `reasons` say what
+    decided it."""
 
+    status: Literal["complete", "interrupted"]
     task: str | None
     metric: Metric | None
     max_drop: str | None
@@ -151,3 +154,9 @@ class EvalResult:
     outputs: tuple[EvalOutput, ...]
     failures: tuple[SampleFailure, ...]
     scores: tuple[SampleScore, ...]
+
+
+class EvalInterrupted(KeyboardInterrupt):
+    """Ctrl-C; `partial` is about the samples until then, and judges nothing."""
+
+    partial: EvalResult

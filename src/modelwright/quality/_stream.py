@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -97,8 +97,11 @@ class _Sessions:
     executed: BoundSession | None
 
 
-def stream(job: Job, pairs: Sequence[Pair]) -> Streamed:
-    """Compare every pair that holds floats; memory does not depend on the number of samples."""
+def stream(job: Job, pairs: Sequence[Pair], each: Callable[[Streamed], None]) -> Streamed:
+    """Compare every pair that holds floats; memory does not depend on the number of samples.
+
+    `each` sees what there is after every sample.
+    """
     progress("measuring tensor sizes")
     sizes = _sizes(job, [pair.tensor for pair in pairs])
     tracks = [Track(pair) for pair in pairs if sizes.types.get(pair.tensor) in FLOATS]
@@ -107,7 +110,8 @@ def stream(job: Job, pairs: Sequence[Pair]) -> Streamed:
     found = Streamed(tracks, {name: Accumulator() for name in names}, {name: Accumulator() for name in names})
     found.chunks = len(chunks)
     for number, chunk in enumerate(chunks):
-        _run(job, chunk, sizes, found, number)
+        for _ in _run(job, chunk, sizes, found, number):
+            each(found)
     return found
 
 
@@ -147,7 +151,7 @@ def _chunk(job: Job, tracks: list[Track], everyone: Mapping[str, str], *, first:
     return _Chunk(tuple(tracks), shadow, {name: everyone[name] for name in needed}, first)
 
 
-def _run(job: Job, chunk: _Chunk, sizes: Sizes, found: Streamed, number: int) -> None:
+def _run(job: Job, chunk: _Chunk, sizes: Sizes, found: Streamed, number: int) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         sessions = _open(job, chunk, sizes, stack)
         found.facts = found.facts or sessions.got.facts
@@ -156,6 +160,7 @@ def _run(job: Job, chunk: _Chunk, sizes: Sizes, found: Streamed, number: int) ->
             found.samples += chunk.with_outputs
             share = (number + (index + 1) / job.feed.count) / found.chunks
             progress(f"comparing: chunk {number + 1} of {found.chunks}, sample {index + 1}", share)
+            yield
 
 
 def _open(job: Job, chunk: _Chunk, sizes: Sizes, stack: contextlib.ExitStack) -> _Sessions:

@@ -153,7 +153,7 @@ def _compile(facts: dict[str, Any]) -> str:
 def _weights(result: BuildResult, console: rich.console.Console) -> None:
     why, params = result.recipe.reasons.reduce_range, result.recipe.quantize
     if why is not None and params is not None:
-        console.print(f"{7 if params.reduce_range else 8}-bit weights: {rich.markup.escape(why)}", soft_wrap=True)
+        console.print(f"{7 if params.reduce_range else 8}-bit weights: {why}", soft_wrap=True)
 
 
 def _left_out(component: Built, console: rich.console.Console) -> None:

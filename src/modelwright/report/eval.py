@@ -35,6 +35,10 @@ def render_eval(result: EvalResult, console: rich.console.Console) -> None:
     _failures(result, console)
     for warning in result.warnings:
         console.print(rich.text.Text(f"note: {warning}", style="yellow"), soft_wrap=True)
+    if result.status != "complete":
+        words = f"{result.status}: these are the {result.data.selected:,} samples until then, and nothing is judged"
+        console.print(rich.text.Text(words, style="bold red"), soft_wrap=True)
+        return
     _verdict(result, console)
 
 

@@ -34,6 +34,10 @@ class StatusLine:
         if self._status is not None:
             self._status.__exit__(kind, error, trace)
 
+    def tell(self, text: str, _: float | None) -> None:
+        """Fits the worker's `on_progress`."""
+        self.show(text)
+
     def show(self, text: str) -> None:
         if self._status is not None:
             # A string would be read as markup.

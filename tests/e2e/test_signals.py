@@ -1,0 +1,53 @@
+"""SIGTERM and SIGHUP end a command like ctrl-C: what was measured is kept, nothing is left. `python -m bench kills`
+does the same forty times."""
+
+import json
+import signal
+import time
+
+import pytest
+from bench.kills import Running, kill, victims
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    return {victim.name: victim for victim in victims(tmp_path_factory.mktemp("models"))}
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        ("perf", signal.SIGINT),
+        ("compare", signal.SIGTERM),
+        ("eval", signal.SIGTERM),
+        ("debug", signal.SIGHUP),
+    ],
+)
+def test_what_was_measured_is_kept_and_nothing_is_left(prepared, tmp_path, name, number):
+    fate = kill(prepared[name], tmp_path / "run", number, 0.3)
+    assert fate.good, fate
+    assert fate.kept >= fate.measured_before > 0
+    found = json.loads((tmp_path / ("run/stdout" if name == "debug" else "run/result.json")).read_text())
+    assert found["status"] == "interrupted"
+    assert found.get("verdict") is None
+    assert not found.get("passed")
+
+
+def test_a_command_that_has_measured_nothing_ends_the_same_way(prepared, tmp_path):
+    fate = kill(prepared["eval"], tmp_path / "run", signal.SIGTERM, 0.8, measured=False)
+    assert fate.good, fate
+    assert fate.kept is None
+
+
+def test_the_same_signal_twice_at_once_is_one_request(prepared, tmp_path):
+    """As `timeout` and a closing terminal send it."""
+    (tmp_path / "run").mkdir()
+    running = Running(prepared["perf"], tmp_path / "run")
+    try:
+        running.wait_for(1)
+        running.process.send_signal(signal.SIGTERM)
+        time.sleep(0.01)
+        fate = running.end(signal.SIGTERM)
+    finally:
+        running.close()
+    assert fate.good, fate
