@@ -44,7 +44,8 @@ def command(
 ) -> None:
     """Write the resolved recipe of a build: every `auto` turned into a value, ready to be edited and kept.
 
-    Use it with `wright build -r FILE`. A recipe may be partial: what it does not say is resolved again.
+    Use it with `wright build -r FILE`. A recipe may be partial: what it does not say is resolved again. A Hugging Face
+    model that could not be exported is refused as `wright build` would, without loading its weights.
     """
     if schema:
         write_document(building.Recipe.model_json_schema())
@@ -56,6 +57,7 @@ def command(
     check_output(output)
     source = buildable(sources.resolve_source(model, task=task, random_weights=random_weights))
     recipe = building.resolve_recipe(source, only(wanted), building.Wishes(precision=precision))
+    building.rehearse(source, recipe)
     if output is not None:
         write_output(output, building.recipe_file(recipe, output.suffix))
         out.note(f"wrote {output}")

@@ -9,20 +9,21 @@ from bench.families import FAMILIES, source_of
 
 from modelwright.errors import InputError
 from modelwright.sources import Fill, generate, static
-from modelwright.stages.export import ExportParams
+from modelwright.stages.export import ExportParams, _owed, _rehearse, rehearse_export
 from modelwright.stages.export._load import load_model
 from modelwright.stages.export._owed import complete, left_out
-from modelwright.stages.export._run import _split
+from modelwright.stages.export._run import split_parts
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 BY_NAME = {family.name: family for family in FAMILIES}
+BROS = dataclasses.replace(BY_NAME["bert"], architecture="BrosForTokenClassification", model_type="bros")
 COUNTED = ("position_ids", "the model counts positions itself")
 
 
 def parts_of(family, folder):
     source = source_of(family, folder / "model")
     params = ExportParams(task=source.task, random_weights=True)
-    return _split(load_model(source, params), params)[0]
+    return split_parts(load_model(source, params), params)[0]
 
 
 def taken(part):
@@ -62,9 +63,8 @@ def test_a_language_model_says_why_it_takes_no_mask(tmp_path):
 
 
 def test_a_model_that_nothing_made_up_can_run_is_refused_in_words(tmp_path):
-    bros = dataclasses.replace(BY_NAME["bert"], architecture="BrosForTokenClassification", model_type="bros")
     with pytest.raises(InputError, match="BrosForTokenClassification does not run on what can be made up") as error:
-        parts_of(bros, tmp_path)
+        parts_of(BROS, tmp_path)
     assert "with input_ids" in error.value.cause
 
 
@@ -138,3 +138,30 @@ def test_what_a_decoder_makes_itself_is_not_asked_for():
     assert [spec.name for spec in found.inputs] == ["input_ids"]
     assert found.left_out == left_out(forward, {"input_ids"})
     assert found.left_out[0].argument == "decoder_input_ids"
+
+
+@pytest.mark.parametrize(("family", "answer"), [(BY_NAME["layoutlm"], True), (BY_NAME["owlvit"], True), (BROS, None)])
+def test_a_rehearsal_says_what_the_export_would(family, answer, tmp_path):
+    source = source_of(family, tmp_path / "model")
+    params = ExportParams(task=source.task, random_weights=True)
+    if answer is None:
+        with pytest.raises(InputError, match="does not run"):
+            rehearse_export(source, params)
+    else:
+        assert rehearse_export(source, params) is answer
+
+
+@pytest.mark.parametrize(("name", "answer"), [("blip", True), ("t5", False), ("qwen3", True)])
+def test_a_large_model_is_rehearsed_by_its_shapes(name, answer, tmp_path, monkeypatch):
+    """T5 looks at the values of a mask, which shapes do not have."""
+    monkeypatch.setattr(_rehearse, "_SMALL", 0)
+    source = source_of(BY_NAME[name], tmp_path / "model")
+    assert rehearse_export(source, ExportParams(task=source.task, random_weights=True)) is answer
+
+
+def test_a_large_model_that_lacks_an_argument_is_refused_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(_rehearse, "_SMALL", 0)
+    monkeypatch.setattr(_owed, "extra", lambda *_: None)
+    source = source_of(BY_NAME["owlvit"], tmp_path / "model")
+    with pytest.raises(InputError, match="takes pixel_values, which cannot be made up"):
+        rehearse_export(source, ExportParams(task=source.task, random_weights=True))

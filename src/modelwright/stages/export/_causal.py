@@ -15,7 +15,7 @@ from modelwright.stages.export._cached import POSITION, empty_cache, measure, st
 from modelwright.stages.export._inputs import sequence_length, token_fill
 from modelwright.stages.export._load import Loaded
 from modelwright.stages.export._owed import left_out
-from modelwright.stages.export._part import Part, Tensors
+from modelwright.stages.export._part import Part, Tensors, tensors_from
 from modelwright.stages.export._seq2seq import cache_length, position_spec, refuse_dynamic
 from modelwright.stages.export._values import ExportParams, Link
 
@@ -42,7 +42,7 @@ def causal_parts(loaded: Loaded, params: ExportParams) -> tuple[tuple[Part, ...]
     ids = Fill("tokens", 0, text.vocab_size, avoid=token_fill(text).avoid)
     prompt_spec = static("input_ids", "int64", (1, prompt), ids)
     with torch.no_grad():
-        sample = torch.from_numpy(generate([prompt_spec])["input_ids"])
+        sample = tensors_from(generate([prompt_spec]))["input_ids"]
         shape = measure(model(sample, use_cache=True).past_key_values, length, type(model).__name__)
 
     def prefill(inputs: Tensors) -> Tensors:

@@ -46,21 +46,32 @@ class Loaded:
 
 def load_model(source: HfSource, params: ExportParams) -> Loaded:
     """Load the checkpoint, or make one with seeded random weights when asked."""
+    loaded = _loaded(source, params, bare=params.random_weights)
+    _refuse_broken_weights(loaded.model)
+    return loaded
+
+
+def bare_model(source: HfSource, params: ExportParams) -> Loaded:
+    """The model without its checkpoint: to look at its shapes."""
+    return _loaded(source, params, bare=True)
+
+
+def _loaded(source: HfSource, params: ExportParams, *, bare: bool) -> Loaded:
     folder = Path(str(source.folder))
     config = _config(folder, params)
     head = read_architecture([source.architecture] if source.architecture else [], config.model_type)
     fits = head is not None and head.task == params.task
     kind, renamed = find_class(source.architecture if fits else None, config.model_type, params.task)
-    with quiet_random(params.seed):
-        model = _made(kind, config, folder, params)
+    with quiet_random(params.seed), _packages(kind):
+        model = _random(kind, config, params) if bare else _trained(kind, config, folder, params)
     model = model.eval().requires_grad_(False)
-    _refuse_broken_weights(model)
     return Loaded(model, model.config, _processor(folder), params.task, renamed)
 
 
-def _made(kind: type[Any], config: Any, folder: Path, params: ExportParams) -> Any:
+@contextmanager
+def _packages(kind: type[Any]) -> Iterator[None]:
     try:
-        return _random(kind, config, params) if params.random_weights else _trained(kind, config, folder, params)
+        yield
     except ImportError as error:
         raise ExecutionError(
             f"{kind.__name__} needs a package that is not installed",

@@ -17,7 +17,7 @@ from modelwright.errors import InputError, WrightError
 from modelwright.sources import InputSpec, TensorSpec, generate
 from modelwright.stages.export._extras import Extra, extra
 from modelwright.stages.export._load import Loaded, first_line, quiet_random
-from modelwright.stages.export._part import Run, Tensors
+from modelwright.stages.export._part import Run, Tensors, tensors_from
 from modelwright.stages.export._values import ExportParams, LeftOut
 
 if TYPE_CHECKING:
@@ -147,9 +147,8 @@ def _tried(wanted: list[str], inputs: InputSpec, loaded: Loaded, params: ExportP
 
 
 def _answer(run: Run, inputs: InputSpec) -> Tensors:
-    tensors = {name: torch.from_numpy(array) for name, array in generate(inputs).items()}
     with torch.no_grad(), quiet_random(0):
-        return run(tensors)
+        return run(tensors_from(generate(inputs)))
 
 
 def _probe(more: Extra) -> TensorSpec:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
 from modelwright.sources import InputSpec, generate
-from modelwright.stages.export._part import Part
+from modelwright.stages.export._part import Part, tensors_from
 from modelwright.stages.export._values import Parity
 from modelwright.targets import open_as_written
 
@@ -36,8 +36,7 @@ def references(part: Part, seed: int) -> list[tuple[Arrays, Arrays]]:
     pairs: list[tuple[Arrays, Arrays]] = []
     for index in range(1, SAMPLES + 1):
         inputs = generate(_other_sizes(part.inputs, index), seed, index)
-        tensors = {name: torch.from_numpy(array) for name, array in inputs.items()}
-        answer = {name: tensor.numpy() for name, tensor in part.answer(tensors).items()}
+        answer = {name: tensor.numpy() for name, tensor in part.answer(tensors_from(inputs)).items()}
         pairs.append((inputs, answer))
     return pairs
 

@@ -13,6 +13,7 @@ from modelwright.stages.export._values import LeftOut
 
 if TYPE_CHECKING:
     import torch
+    from numpy.typing import NDArray
 else:
     torch = lazy("torch")
 
@@ -37,6 +38,11 @@ class Part:
         with torch.no_grad():
             given = {name: tensor.clone() for name, tensor in inputs.items()}
             return (self.reference or self.run)(given)
+
+
+def tensors_from(arrays: Mapping[str, NDArray[Any]]) -> Tensors:
+    """On the device of the moment, which holds shapes only while an export is rehearsed."""
+    return {name: torch.from_numpy(array).to(torch.get_default_device()) for name, array in arrays.items()}
 
 
 def traceable(part: Part, outputs: tuple[str, ...], *, named: bool) -> Any:

@@ -6,16 +6,14 @@ import os
 import shutil
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from modelwright._lazy import lazy
 from modelwright.errors import ExecutionError, UsageError, WrightError
 from modelwright.graph import write_model
 from modelwright.sources import HfSource, generate
 from modelwright.stages.export._load import Loaded, first_line, load_model, quiet_random
 from modelwright.stages.export._owed import explained
 from modelwright.stages.export._parity import Arrays, Mismatch, compare, references
-from modelwright.stages.export._part import Part
+from modelwright.stages.export._part import Part, tensors_from
 from modelwright.stages.export._parts import split
 from modelwright.stages.export._strategies import Request, write
 from modelwright.stages.export._tidy import check_interface, node_count, tidy
@@ -31,11 +29,6 @@ from modelwright.stages.export._values import (
 )
 from modelwright.worker import progress, task
 
-if TYPE_CHECKING:
-    import torch
-else:
-    torch = lazy("torch")
-
 
 @task
 def run_export(source: HfSource, workdir: str, params: ExportParams) -> ExportOutcome:
@@ -49,7 +42,7 @@ def run_export(source: HfSource, workdir: str, params: ExportParams) -> ExportOu
     started = time.perf_counter()
     progress(f"loading {source.name}", 0.0)
     loaded = load_model(source, params)
-    parts, links = _split(loaded, params)
+    parts, links = split_parts(loaded, params)
     seconds = time.perf_counter() - started
     components = []
     for number, part in enumerate(parts):
@@ -68,7 +61,7 @@ def run_export(source: HfSource, workdir: str, params: ExportParams) -> ExportOu
     )
 
 
-def _split(loaded: Loaded, params: ExportParams) -> tuple[tuple[Part, ...], tuple[Link, ...]]:
+def split_parts(loaded: Loaded, params: ExportParams) -> tuple[tuple[Part, ...], tuple[Link, ...]]:
     """Parts are found by running the model, and a model can raise anything."""
     try:
         return split(loaded, params)
@@ -113,7 +106,7 @@ def _attempt(
     strategy: StrategyName, part: Part, folder: Path, params: ExportParams, pairs: list[tuple[Arrays, Arrays]]
 ) -> tuple[int, Parity]:
     """Write, clean, check and compare; whatever goes wrong is raised."""
-    sample = {name: torch.from_numpy(array) for name, array in generate(part.inputs, params.input_seed).items()}
+    sample = tensors_from(generate(part.inputs, params.input_seed))
     request = Request(part, sample, tuple(pairs[0][1]), _opset(params), folder / "scratch")
     request.scratch.mkdir()
     with quiet_random(params.seed):

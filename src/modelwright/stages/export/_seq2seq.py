@@ -21,7 +21,7 @@ from modelwright.stages.export._cached import (
 from modelwright.stages.export._inputs import model_inputs, position_limit, token_fill
 from modelwright.stages.export._load import Loaded
 from modelwright.stages.export._owed import complete, left_out
-from modelwright.stages.export._part import Part, Tensors
+from modelwright.stages.export._part import Part, Tensors, tensors_from
 from modelwright.stages.export._values import ExportParams, Link
 
 if TYPE_CHECKING:
@@ -117,8 +117,7 @@ class _Halves:
 
     def _trial(self) -> tuple[torch.Tensor, Any]:
         with torch.no_grad():
-            sample = {name: torch.from_numpy(array) for name, array in generate(self.inputs).items()}
-            return self._first_step(sample)
+            return self._first_step(tensors_from(generate(self.inputs)))
 
     def _decoder_inputs(self, loaded: Loaded) -> InputSpec:
         config = loaded.config
