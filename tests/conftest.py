@@ -49,3 +49,15 @@ def wright(tmp_path):
         return Answer(done.returncode, done.stdout, done.stderr)
 
     return call
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A real disk of 6 MB; needs the right to mount."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(folder)]
+    if os.name == "nt" or subprocess.run(mount, capture_output=True).returncode != 0:
+        pytest.skip("this user cannot mount a small disk")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)

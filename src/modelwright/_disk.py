@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,6 +42,24 @@ def room_errors(where: Path, doing: str) -> Iterator[None]:
         if not lacks_room(error):
             raise
         raise disk_error(error, where, doing) from error
+
+
+@contextlib.contextmanager
+def native_writes(where: Path, doing: str) -> Iterator[None]:
+    """Native code writes inside and seldom says what the system answered: if it fails on a full disk, that is why."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except Exception as error:
+        if not is_full(where):
+            raise
+        raise full_error(where, doing) from error
+
+
+def is_full(where: Path) -> bool:
+    """Is nothing left where we may write? A read-only disk has no room either, and is not meant."""
+    return os.access(where, os.W_OK) and free_bytes(where) < _NOTHING
 
 
 def lacks_room(error: OSError) -> bool:

@@ -11,12 +11,13 @@ from modelwright.worker._result import Failure
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Parent to runner: make this call."""
+    """Parent to runner: make this call. `folder` is where it writes, if that is known."""
 
     number: int
     name: str
     root: str | None
     arguments: Parcel
+    folder: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,15 @@ import ctypes
 import os
 import pickle
 import sys
+import tempfile
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from modelwright.errors import InputError, WrightError
+from modelwright._disk import disk_error, lacks_room
+from modelwright.errors import InputError, StoreError, WrightError
 from modelwright.worker import _usage
 from modelwright.worker._channel import Channel
 from modelwright.worker._messages import Call, Done, Inside, Progress
@@ -95,17 +98,30 @@ def _attempt(call: Call, scratch: Scratch) -> tuple[Parcel | None, Failure | Non
         returned = True
         return pack(value, scratch), None, None
     except WrightError as error:
-        return None, _raised(error), _pickled(error)
+        return None, _raised(error), _pickled(_no_room(call, error) or error)
     except MemoryError as error:
         return None, _described("oom", f"not enough memory: {_line(error)}", error), None
     except ImportError as error:
         return None, _described("import_error", _line(error), error), None
     except BaseException as error:  # noqa: BLE001 see above
+        if room := _no_room(call, error):
+            return None, _described("raised", _line(room), error), _pickled(room)
         if not ready:
             return None, _described("import_error", f"{call.name} does not load: {_line(error)}", error), None
         if returned:
             return None, _described("raised", f"the result cannot be sent back: {_line(error)}", error), None
         return None, _raised(error), None
+
+
+def _no_room(call: Call, error: BaseException) -> StoreError | None:
+    """The disk's answer, however deep below the error it is; a folder among the arguments is where it was written."""
+    seen: BaseException | None = error
+    while seen is not None and not (isinstance(seen, OSError) and lacks_room(seen)):
+        seen = seen.__cause__ or seen.__context__
+    if not isinstance(seen, OSError) or isinstance(error, StoreError):
+        return None
+    where = Path(seen.filename).parent if isinstance(seen.filename, str) else Path(call.folder or tempfile.gettempdir())
+    return disk_error(seen, where, f"finish {call.name.rpartition(':')[2]}")
 
 
 def _prepare(call: Call) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:

@@ -27,6 +27,12 @@ class Task(Generic[T_co]):
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     root: str | None = None
 
+    @property
+    def folder(self) -> str | None:
+        """Where the call writes: the last folder among its arguments."""
+        words = [word for word in (*self.args, *self.kwargs.values()) if isinstance(word, str)]
+        return next((word for word in reversed(words) if word and Path(word).is_dir()), None)
+
 
 class TaskFunction(Generic[P, T]):
     """A function marked with `@task`. Calling it runs it here; `.call(...)` describes a call for a child."""

@@ -13,7 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
-from modelwright.errors import InputError, WrightError
+from modelwright._disk import full_error, is_full
+from modelwright.errors import InputError, StoreError, WrightError
 from modelwright.worker._exit import decode_exit
 from modelwright.worker._launch import Child, launch
 from modelwright.worker._limits import STALL_S, Limits, resolve_limits
@@ -108,23 +109,23 @@ class Worker:
         arguments = pack((task.args, dict(task.kwargs)), child.scratch)
         child.control.send(Begin(str(log), limits.memory))
         root = None if self._runtime else task.root
-        child.data.send(Call(number, task.name, root, arguments))
+        child.data.send(Call(number, task.name, root, arguments, task.folder))
         outcome = Watch(child, number, limits, on_progress).wait()
-        return self._settle(task.name, child, outcome, log, started, limits)
+        return self._settle(task, child, outcome, log, started, limits)
 
     def _settle(
-        self, name: str, child: Child, outcome: Outcome, log: Path, started: float, limits: Limits
+        self, task: Task[Any], child: Child, outcome: Outcome, log: Path, started: float, limits: Limits
     ) -> Result[Any]:
-        done = outcome.done
+        done, name = outcome.done, task.name
         try:
             if done is None:
                 failure = _death(child, outcome, limits, time.monotonic() - started)
-                failure = _blamed(failure, outcome.inside, log)
+                failure = _on_full_disk(_blamed(failure, outcome.inside, log), task)
                 return _failed(name, failure, _died_usage(child, outcome.died), log, started)
             child.cpu_total_s = done.cpu_total_s
             usage = (done.cpu_s, done.peak_rss_bytes)
             if done.failure is not None:
-                return _failed(name, _with_error(done), usage, log, started)
+                return _failed(name, _on_full_disk(_with_error(done), task), usage, log, started)
             value = None if done.value is None else unpack(done.value)
             kept = log if outcome.log_bytes and log.exists() else None
             return Result(name, value, None, time.monotonic() - started, *usage, kept)
@@ -209,6 +210,13 @@ def _crash(died: Died, code: int) -> Failure:
         words = f"{end.words}; it may have been the kernel for lack of memory, but its counters do not say so"
     kind: FailureKind = "oom" if end.name == "NO_MEMORY" else "crash"
     return Failure(kind, words, end.signal, end.exit_code, end.name)
+
+
+def _on_full_disk(failure: Failure, task: Task[Any]) -> Failure:
+    """Native code that could not write fails in its own words, or dies."""
+    if task.folder is None or isinstance(failure.error, StoreError) or not is_full(Path(task.folder)):
+        return failure
+    return replace(failure, error=full_error(Path(task.folder), f"finish {task.name.rpartition(':')[2]}"))
 
 
 def _with_error(done: Done) -> Failure:

@@ -75,18 +75,6 @@ def content() -> Callable[[Artifact], dict[str, bytes]]:
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A real disk of 6 MB; needs the right to mount."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(folder)]
-    if os.name == "nt" or subprocess.run(mount, capture_output=True).returncode != 0:
-        pytest.skip("this user cannot mount a small disk")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
-
-
-@pytest.fixture
 def script() -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """Start one of our scripts; its last line on stdout is JSON (see `result`)."""
     started: list[subprocess.Popen[str]] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import ctypes
+import errno
 import os
 import signal
 import subprocess
@@ -246,6 +247,14 @@ def crash_after_user_code() -> None:
     with user_code("the reader mine.py:f", "Repair it."):
         pass
     ctypes.string_at(0)
+
+
+@task
+def hide_full_disk(folder: str) -> None:
+    try:
+        raise OSError(errno.ENOSPC, "No space left on device")
+    except OSError as error:
+        raise InputError(f"{folder} holds a bad model", cause="it is cut short", fix="Copy it again.") from error
 
 
 def unmarked() -> int:

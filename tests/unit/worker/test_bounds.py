@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from modelwright.errors import InputError, UsageError
+from modelwright.errors import InputError, StoreError, UsageError
 from modelwright.worker import Worker, _limits, _watch, limited, run
 from unit.worker import tasks
 from unit.worker.conftest import running_with, wait_until
@@ -135,3 +135,9 @@ def test_a_crash_after_the_users_code_is_not_blamed_on_it() -> None:
     result = run(tasks.crash_after_user_code.call(), timeout=60)
     assert result.failure is not None
     assert (result.failure.kind, result.failure.error) == ("crash", None)
+
+
+def test_a_full_disk_below_another_error_is_what_failed(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="the disk is full") as caught:
+        run(tasks.hide_full_disk.call(str(tmp_path)), timeout=60).unwrap()
+    assert str(tmp_path) in caught.value.cause

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from modelwright._disk import native_writes
 from modelwright.graph import write_model
 from modelwright.stages.optimize._bench import Bench
 from modelwright.stages.optimize._files import copy_source, read_source
@@ -49,7 +50,9 @@ def scratch_folder(workdir: Path) -> Iterator[Path]:
     """Inside the stage's own folder, and gone when the stage is done."""
     scratch = Path(tempfile.mkdtemp(prefix=".scratch-", dir=workdir))
     try:
-        yield scratch
+        # Asked before the folder goes: without it there is room again.
+        with native_writes(workdir, "optimize the model"):
+            yield scratch
     finally:
         shutil.rmtree(scratch)
 
