@@ -31,6 +31,14 @@ def plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
+def loads(text: str) -> Any:
+    """What a JSON text says; whatever is wrong with it is a ValueError."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
 def dumps(value: Any, *, ascii_only: bool = False) -> str:
     """Readable JSON; NaN and Infinity are errors, because unknown is null."""
     return json.dumps(plain(value), indent=2, ensure_ascii=ascii_only, allow_nan=False)

@@ -1,6 +1,7 @@
 """One driver for all cases of a test process, and what every answer must keep whatever the case was."""
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from hostile.driver import Answer, Driver, Job
 
 CANARY = "canary"
-_ODD = {"\n", "\t"}
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 @pytest.fixture(scope="session")
@@ -58,6 +59,7 @@ def require_manners(answer: Answer, *, as_json: bool) -> None:
     assert isinstance(answer.code, int), f"it hangs{told}"
     assert answer.code in (0, 1, 2, 3, 4, 5, 6), told
     assert "Traceback" not in answer.err, told
+    assert not _CONTROL.search(answer.err + ("" if as_json else answer.out)), told
     if answer.code > 1:
         _require_three_lines(answer.err, told)
     if as_json:

@@ -64,7 +64,10 @@ class Driver:
         assert mother.stdout is not None
         mother.stdin.write(json.dumps(dataclasses.asdict(job)) + "\n")
         mother.stdin.flush()
-        ended = json.loads(mother.stdout.readline())
+        line = mother.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the mother process ended with {mother.wait()}")
+        ended = json.loads(line)
         out, err = (Path(job.scratch, name).read_bytes().decode(errors="replace") for name in ("out", "err"))
         return Answer(ended["code"], out, err, ended["peak_mb"], ended["seconds"])
 

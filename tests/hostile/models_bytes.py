@@ -69,7 +69,7 @@ def _npy() -> bytes:
 
 _LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"0" * 64 + b"\nsize 4\n"
 _HTML = b"<!DOCTYPE html><html><head><title>401</title></head><body>Please log in</body></html>"
-_YAML = f"!!python/object/apply:os.system ['touch {CANARY}']\n".encode()
+YAML = f"!!python/object/apply:os.system ['touch {CANARY}']\n".encode()
 _SAFETENSORS = struct.pack("<Q", 52) + b'{"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}' + b"\0" * 4
 
 CASES: tuple[Case, ...] = (
@@ -107,7 +107,7 @@ CASES: tuple[Case, ...] = (
     file("log-in page", _HTML, BAD, BAD),
     file("XML", b"<?xml version='1.0'?><net/>"),
     file("JSON", b'{"model": 1}'),
-    file("YAML that asks for a command", _YAML, BAD, BAD),
+    file("YAML that asks for a command", YAML, BAD, BAD),
     file("a Python program", f"open('{CANARY}', 'w')\n".encode()),
     file("a shell script", f"#!/bin/sh\ntouch {CANARY}\n".encode()),
     file("text in UTF-16", "a model".encode("utf-16")),

@@ -11,6 +11,7 @@ from hostile.case import BAD, FINE, Case, file, model
 from support import models
 
 ODD = {
+    "markup": "[/x]",
     "open markup": "[bold red]in",
     "link markup": "[link=file:///etc/passwd]x",
     "escape": "in\x1b[2J\x1b[31mred",
@@ -76,10 +77,10 @@ def _not_text(find: bytes) -> Callable[[], bytes]:
 
 CASES: tuple[Case, ...] = (
     *(
-        model(f"name: {word}", _everywhere(name), FINE, FINE if word in ("open markup", "newline", "NUL") else None)
+        model(f"name: {word}", _everywhere(name), FINE, FINE if word in ("markup", "newline", "NUL") else None)
         for word, name in ODD.items()
     ),
-    *(model(f"operator: {word}", _operator(ODD[word]), FINE) for word in ("escape", "newline", "64 KiB")),
+    *(model(f"operator: {word}", _operator(ODD[word]), FINE) for word in ("markup", "escape", "newline", "64 KiB")),
     *(
         file(f"no text: {word}", _not_text(name), BAD)
         for word, name in {

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from modelwright._json import dumps, plain
+from modelwright._json import dumps, loads, plain
 from modelwright._output import SEAL
 from modelwright.errors import InputError, did_you_mean
+from modelwright.sources import require_file
 from modelwright.stages.compile import CompileParams
 from modelwright.stages.export import ExportParams
 from modelwright.stages.optimize import OptimizeParams
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
 Layer = dict[str, Any]
 _SEALED = "seal"
-_SECTIONS = ("export", "optimize", "quantize", "compile", "validation")
+_STAGES = ("export", "optimize", "quantize", "compile")
+_SECTIONS = (*_STAGES, "validation")
 
 
 @dataclass(frozen=True)
@@ -55,9 +57,10 @@ class Recipe(BaseModel):
 
 def read_layer(path: Path) -> Layer:
     """A recipe file, whole or partial, TOML or JSON; only its syntax is checked here."""
+    require_file(path)
     try:
         text = path.read_text(encoding="utf-8")
-        found = json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
+        found = loads(text) if path.suffix.lower() == ".json" else _toml_table(text)
     except FileNotFoundError:
         raise InputError(f"{path} does not exist", cause="no such file", fix="check the path of the recipe") from None
     except (OSError, ValueError) as error:
@@ -67,6 +70,22 @@ def read_layer(path: Path) -> Layer:
     if not isinstance(found, dict):
         raise InputError(f"{path.name} is not a recipe", cause="it holds no table", fix="see `wright config --help`")
     return {key: value for key, value in found.items() if key != _SEALED}
+
+
+def require_layer(layer: Layer, origin: str) -> None:
+    """Every value is of the kind its key wants, before anything is decided by it."""
+    needed = {"export": {"task": ""}, "compile": {"target": ""}}
+    given = {
+        key: {**needed.get(key, {}), **value} if isinstance(value, dict) else value for key, value in layer.items()
+    }
+    make_recipe({"policy_version": 0, "target": "", "precision": "", **dict.fromkeys(_STAGES), **given}, origin)
+
+
+def _toml_table(text: str) -> Layer:
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def merged(base: Layer, over: Layer) -> Layer:

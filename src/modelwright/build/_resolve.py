@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from modelwright.build._recipe import Layer, Recipe, make_recipe, merged
+from modelwright.build._recipe import Layer, Recipe, make_recipe, merged, require_layer
 from modelwright.build._weights import settle_weights
 from modelwright.errors import UsageError
 from modelwright.graph import load, summary
@@ -57,6 +57,7 @@ def resolve_recipe(
     """
     wishes, file, asked = wishes or Wishes(), _tidy(file or {}), target
     target = on_this_host(asked)
+    require_layer(file, "the recipe")
     if "target" in file and on_this_host(parse_target(str(file["target"]))) != target:
         raise UsageError(
             "the recipe is for another target",

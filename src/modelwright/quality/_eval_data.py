@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from modelwright._json import loads
 from modelwright._lazy import lazy
 from modelwright.errors import InputError, WrightError
 from modelwright.quality._eval_types import DataChoice
 from modelwright.quality.tasks import Row
-from modelwright.sources import read_npz
+from modelwright.sources import read_array, read_npz
 
 if TYPE_CHECKING:
     import numpy as np
@@ -121,17 +121,16 @@ def _scalar(value: Any) -> Any:
 
 
 def _jsonl(path: Path) -> Dataset:
-    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    lines = [line for line in _text(path).splitlines() if line.strip()]
     shared_path = path.with_name("shared.npz")
     shared: dict[str, Any] = {}
     if shared_path.is_file():
-        with np.load(shared_path, allow_pickle=False) as file:
-            shared = {name: file[name] for name in file.files}
+        shared = dict(read_npz(shared_path))
     names = tuple(str(name) for name in shared.pop(NAMES, ()))
 
     def row(index: int) -> Row:
         try:
-            found = json.loads(lines[index])
+            found = loads(lines[index])
             if not isinstance(found, dict):
                 raise ValueError("the line is no JSON object")
             return {str(name): _value(value, path.parent) for name, value in found.items()}
@@ -145,10 +144,17 @@ def _jsonl(path: Path) -> Dataset:
     return Dataset("jsonl", len(lines), row, names, shared)
 
 
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path.name} cannot be read", cause=str(error), fix="Write it as text in UTF-8.") from error
+
+
 def _value(value: Any, folder: Path) -> Any:
     """Lists of numbers are arrays; names of .npy and image files are what is in them."""
     if isinstance(value, str) and Path(value).suffix == ".npy":
-        return np.load(folder / value, allow_pickle=False)
+        return read_array(folder / value)
     if isinstance(value, str) and Path(value).suffix.lower() in _IMAGES:
         return folder / value
     if isinstance(value, list) and value and not isinstance(value[0], str | dict):
@@ -159,7 +165,7 @@ def _value(value: Any, folder: Path) -> Any:
 def _class_folders(path: Path, classes: list[str]) -> Dataset:
     """`labels.txt`, one name per line, gives the order of the head; without it the order is alphabetical."""
     listing = path / "labels.txt"
-    names = listing.read_text(encoding="utf-8").split("\n") if listing.is_file() else classes
+    names = _text(listing).split("\n") if listing.is_file() else classes
     names = [name.strip() for name in names if name.strip()]
     unknown = sorted(set(classes) - set(names))
     if unknown:

@@ -6,13 +6,13 @@ and a graph for the tokens after it, or two towers whose embeddings are compared
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from modelwright._json import loads
 from modelwright._lazy import lazy
 from modelwright.errors import InputError
 from modelwright.quality._eval_types import Bound
@@ -50,7 +50,7 @@ class Parts:
 def read_parts(folder: Path) -> Parts:
     """What the manifest says about a build of several graphs."""
     try:
-        manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
+        manifest = loads((folder / _MANIFEST).read_text(encoding="utf-8"))
         folders = {part["name"]: part["folder"] for part in manifest["components"]}
         links = tuple(Link(**link) for link in manifest["links"])
     except (OSError, ValueError, KeyError, TypeError) as error:

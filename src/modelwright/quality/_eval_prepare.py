@@ -236,7 +236,7 @@ def _picture(image: Any) -> Any:
         with library.open(image) as opened:
             opened.load()
             return opened.copy()
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, SyntaxError, library.DecompressionBombError) as error:
         raise InputError(f"{image} cannot be read", cause=str(error), fix="Leave it out, or repair it.") from error
 
 

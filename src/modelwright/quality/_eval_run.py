@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -23,7 +22,7 @@ from modelwright.quality._eval_prepare import Preparer
 from modelwright.quality._eval_types import Bound, DataChoice, EvalData, EvalOutput, SampleFailure
 from modelwright.quality._so_far import SoFar
 from modelwright.quality.tasks import Context, CustomTask, EvalTask, Metric, Outputs, Row, make_task
-from modelwright.sources import HfSource, generate, specs_from_graph
+from modelwright.sources import HfSource, generate, read_config, specs_from_graph
 from modelwright.worker import progress, task
 
 if TYPE_CHECKING:
@@ -349,11 +348,7 @@ def _settings(folder: str | None, name: str) -> dict[str, Any]:
     path = Path(folder or "", name)
     if folder is None or not path.is_file():
         return {}
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return dict(found)
-    except (OSError, ValueError, TypeError) as error:
-        raise InputError(f"{path} cannot be read", cause=str(error), fix="Copy the model folder again.") from error
+    return read_config(path)
 
 
 def _relabelled(label: Any, order: Sequence[int]) -> Any:

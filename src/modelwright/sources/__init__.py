@@ -12,14 +12,14 @@ from modelwright.sources._calibration import (
     samples,
 )
 from modelwright.sources._calibration import identity as calibration_identity
-from modelwright.sources._digest import file_digest
+from modelwright.sources._digest import file_digest, require_file
 from modelwright.sources._drawn import data_sizes, drawn
 from modelwright.sources._embedding import index_bound
 from modelwright.sources._function import UserFunction
 from modelwright.sources._generate import generate
-from modelwright.sources._given import check_inputs, load_npz, read_npz
+from modelwright.sources._given import check_inputs, load_npz, read_array, read_npz
 from modelwright.sources._guess import sizes_in, specs_from_graph, symbolic_dims, symbolic_sizes
-from modelwright.sources._hf import HfSource, refuse_foreign
+from modelwright.sources._hf import HfSource, read_config, refuse_foreign
 from modelwright.sources._hub import fetch
 from modelwright.sources._recorded import recorded_inputs
 from modelwright.sources._resolve import BuildSource, OnnxSource, Source, resolve_source
@@ -57,9 +57,12 @@ __all__ = [
     "load_npz",
     "modality",
     "read_architecture",
+    "read_array",
+    "read_config",
     "read_npz",
     "recorded_inputs",
     "refuse_foreign",
+    "require_file",
     "resolve_source",
     "rows",
     "samples",

@@ -16,8 +16,9 @@ from modelwright.graph import Graph, ValueSpec, summary
 from modelwright.sources._digest import file_digest
 from modelwright.sources._function import UserFunction
 from modelwright.sources._generate import generate
-from modelwright.sources._given import check_inputs, read_npz
+from modelwright.sources._given import check_inputs, read_row
 from modelwright.sources._guess import fitted, specs_from_graph
+from modelwright.sources._npz import native
 from modelwright.sources._npz_rows import NpzRows
 from modelwright.sources._spec import InputSpec
 
@@ -164,7 +165,7 @@ def rows(
             yield "the made-up sample", generate(specs, source.seed, index)
     elif isinstance(source, FolderCalibration):
         for path in _folder_files(source.path):
-            yield path.name, read_npz(path)
+            yield path.name, read_row(path, signature)
     else:
         for index, sample in enumerate(_numbered(source, signature)):
             yield f"sample {index} of {Path(source.path).name}", sample
@@ -252,7 +253,7 @@ def call_reader(reference: str) -> Iterator[dict[str, NDArray[Any]]]:
                 return
             if not isinstance(sample, Mapping):
                 raise reader.failed(f"it gave a {type(sample).__name__}, not a dict of arrays")
-            arrays = {str(name): np.asarray(value) for name, value in sample.items()}
+            arrays = {str(name): native(np.asarray(value)) for name, value in sample.items()}
             if strange := [name for name, array in arrays.items() if array.dtype.hasobject]:
                 raise reader.failed(f"{strange[0]} is no array of numbers but of Python objects")
         yield arrays

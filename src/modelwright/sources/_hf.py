@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from modelwright._belongs import foreign
+from modelwright._json import loads
 from modelwright.errors import InputError
 from modelwright.sources._digest import folder_digest
 from modelwright.sources._task import Architecture, choose_task, read_architecture
@@ -120,8 +120,8 @@ def describe(name: str, config: dict[str, Any], choices: Choices) -> HfSource:
 
 def read_config(path: Path) -> dict[str, Any]:
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        config = loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
         raise InputError(
             f"{path.parent.name}/{path.name} cannot be read", cause=str(error), fix="Copy the model folder again."
         ) from error

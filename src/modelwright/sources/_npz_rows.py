@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
-import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,32 +11,30 @@ from typing import IO, TYPE_CHECKING, Any
 from modelwright._lazy import lazy
 from modelwright.errors import InputError
 from modelwright.graph import ValueSpec
+from modelwright.sources._given import require_shapes
+from modelwright.sources._npz import UNREADABLE, Header, Npz, native, open_npz, require_memory
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.lib import format as npy
     from numpy.typing import NDArray
 else:
     np = lazy("numpy")
-    npy = lazy("numpy.lib.format")
 
 
 @dataclass(frozen=True)
 class _Column:
     """One array of the archive, cut along its first axis."""
 
-    name: str
+    row: Header
     stream: IO[bytes]
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
     samples: int
 
     def next(self) -> NDArray[Any]:
-        wanted = math.prod(self.shape) * self.dtype.itemsize
+        wanted = self.row.size_bytes
         data = self.stream.read(wanted)
         if len(data) != wanted:
-            raise EOFError(f"array {self.name} ends early")
-        return np.frombuffer(data, self.dtype).reshape(self.shape)
+            raise EOFError(f"array {self.row.name} ends early")
+        return native(np.frombuffer(data, self.row.dtype).reshape(self.row.shape))
 
 
 class NpzRows:
@@ -46,48 +42,47 @@ class NpzRows:
 
     def __init__(self, path: str, signature: Sequence[ValueSpec]) -> None:
         self._path = Path(path)
-        self._ranks = {spec.name: spec.shape for spec in signature}
+        self._signature = tuple(signature)
 
     def __iter__(self) -> Iterator[dict[str, NDArray[Any]]]:
         with contextlib.ExitStack() as stack:
             try:
-                archive = stack.enter_context(zipfile.ZipFile(self._path))
-                columns = [self._open(archive, name, stack) for name in archive.namelist()]
-                self._require_equal(columns)
+                file = stack.enter_context(open_npz(self._path))
+                rows = [self._row(header) for header in file.headers]
+                origin = f"a sample of {self._path.name}"
+                require_shapes({row.name: row for row, _ in rows}, self._signature, origin=origin)
+                columns = self._columns(file, rows, stack)
                 for _ in range(columns[0].samples if columns else 0):
-                    yield {column.name: column.next() for column in columns}
+                    yield {column.row.name: column.next() for column in columns}
             except FileNotFoundError as error:
                 raise self._bad("no such file") from error
-            except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-                raise self._bad(str(error) or type(error).__name__) from error
+            except UNREADABLE as error:
+                raise self._bad(" ".join(str(error).split())[:300] or type(error).__name__) from error
 
-    def _open(self, archive: zipfile.ZipFile, member: str, stack: contextlib.ExitStack) -> _Column:
-        stream = stack.enter_context(archive.open(member))
-        major, _ = npy.read_magic(stream)
-        reader = npy.read_array_header_1_0 if major == 1 else npy.read_array_header_2_0
-        shape, fortran, dtype = reader(stream)
-        name = member.removesuffix(".npy")
-        if dtype.hasobject:
-            raise ValueError(f"array {name} holds Python objects")
-        if fortran and len(shape) > 1:
+    def _columns(self, file: Npz, rows: Sequence[tuple[Header, int]], stack: contextlib.ExitStack) -> list[_Column]:
+        counts = {row.name: samples for row, samples in rows}
+        if len(set(counts.values())) > 1:
+            listed = ", ".join(f"{name} {samples}" for name, samples in counts.items())
+            raise ValueError(f"the arrays hold different numbers of samples: {listed}")
+        require_memory(tuple(row for row, _ in rows))
+        return [_Column(row, stack.enter_context(file.stream(row.name)), samples) for row, samples in rows]
+
+    def _row(self, header: Header) -> tuple[Header, int]:
+        """What one sample of the array is, and how many there are."""
+        name, shape = header.name, header.shape
+        if header.fortran and len(shape) > 1:
             raise ValueError(f"array {name} is stored in Fortran order; save numpy.ascontiguousarray(array)")
         if not shape:
             raise ValueError(f"array {name} has no sample axis")
-        return self._column(name, stream, dtype, shape)
-
-    def _column(self, name: str, stream: IO[bytes], dtype: np.dtype[Any], shape: tuple[int, ...]) -> _Column:
-        declared = self._ranks.get(name)
+        declared = next((spec.shape for spec in self._signature if spec.name == name), None)
         if declared is None or len(shape) != len(declared):
-            return _Column(name, stream, dtype, shape[1:], shape[0])
-        batch = declared[0] if declared and isinstance(declared[0], int) else 1
-        if not batch or shape[0] % batch:
-            raise ValueError(f"array {name} has {shape[0]} rows, which is no multiple of the batch of {batch}")
-        return _Column(name, stream, dtype, (batch, *shape[1:]), shape[0] // batch)
-
-    def _require_equal(self, columns: Sequence[_Column]) -> None:
-        if len({column.samples for column in columns}) > 1:
-            counts = ", ".join(f"{column.name} {column.samples}" for column in columns)
-            raise ValueError(f"the arrays hold different numbers of samples: {counts}")
+            row, samples = shape[1:], shape[0]
+        else:
+            batch = declared[0] if declared and isinstance(declared[0], int) else 1
+            if not batch or shape[0] % batch:
+                raise ValueError(f"array {name} has {shape[0]} rows, which is no multiple of the batch of {batch}")
+            row, samples = (batch, *shape[1:]), shape[0] // batch
+        return Header(name, header.dtype, row, header.fortran), samples
 
     def _bad(self, cause: str) -> InputError:
         return InputError(

@@ -8,6 +8,7 @@ import pytest
 from modelwright.errors import InputError
 from modelwright.graph import ValueSpec
 from modelwright.sources import check_inputs, load_npz, read_npz
+from modelwright.sources._npz_rows import NpzRows
 
 SIGNATURE = (
     ValueSpec("input_ids", "int64", ("batch", "sequence")),
@@ -79,3 +80,24 @@ def test_a_pipe_is_refused_instead_of_waited_for(tmp_path):
     os.mkfifo(tmp_path / "x.npz")
     with pytest.raises(InputError, match="is not a file"):
         read_npz(tmp_path / "x.npz")
+
+
+def test_arrays_of_the_other_byte_order_keep_their_values(tmp_path):
+    path = tmp_path / "in.npz"
+    np.savez(path, x=np.arange(4, dtype=">f4").reshape(1, 4))
+    signature = (ValueSpec("x", "float32", (1, 4)),)
+    for found in (load_npz(path, signature), next(iter(NpzRows(str(path), signature)))):
+        assert found["x"].dtype.isnative
+        assert found["x"].tolist() == [[0, 1, 2, 3]]
+
+
+def test_what_does_not_fit_is_said_before_it_is_unpacked(tmp_path, monkeypatch):
+    path = tmp_path / "in.npz"
+    np.savez(path, x=np.zeros((1, 5), np.float32))
+    signature = (ValueSpec("x", "float32", (1, 4)),)
+    monkeypatch.setattr("numpy.lib.format.read_array", lambda *_, **__: pytest.fail("unpacked"))
+    monkeypatch.setattr("numpy.frombuffer", lambda *_, **__: pytest.fail("unpacked"))
+    with pytest.raises(InputError, match="5 in dimension 1, not 4"):
+        load_npz(path, signature)
+    with pytest.raises(InputError, match="5 in dimension 1, not 4"):
+        next(iter(NpzRows(str(path), signature)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import pickle
 import re
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
 from modelwright.errors import ExecutionError, InputError
-from modelwright.sources import HfSource, read_architecture
+from modelwright.sources import HfSource, read_architecture, read_config
 from modelwright.stages.export._classes import find_class
 from modelwright.stages.export._values import ExportParams
 
@@ -188,7 +187,7 @@ def _processor(folder: Path) -> dict[str, Any]:
     for name in ("preprocessor_config.json", "processor_config.json"):
         path = folder / name
         if path.is_file():
-            settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            settings = read_config(path)
             nested = settings.get("image_processor") or settings.get("feature_extractor")
             return nested if isinstance(nested, dict) else settings
     return {}
