@@ -50,8 +50,10 @@ def run(comparisons: int = COMPARISONS, budget_s: float = BUDGET_S) -> dict[str,
     verdicts = [result.arms[1].verdict for result in results]
     kinds = Counter(verdict.kind.value for verdict in verdicts if verdict is not None)
     false = kinds["improved"] + kinds["regressed"]
-    noises = sorted(verdict.noise for verdict in verdicts if verdict is not None and verdict.noise is not None)
-    units = sorted(verdict.units for verdict in verdicts if verdict is not None)
+    false += kinds["mixed"]
+    first = [verdict.by[0] for verdict in verdicts if verdict is not None]
+    noises = sorted(verdict.noise for verdict in first if verdict.noise is not None)
+    units = sorted(verdict.units for verdict in first)
     return {
         "comparisons": comparisons,
         "verdicts": dict(kinds),

@@ -194,7 +194,7 @@ def _search(rng: np.random.Generator, runs: int) -> dict[str, float]:
                 time = math.exp(0.02 * rng.standard_normal()) / (1.05 if name == "7" else 1.0)
                 race.add(name, base=[base], arm=[time])
                 units += 1
-        kinds = {name: verdict.kind.value for name, verdict in race.verdicts().items()}
+        kinds = {name: found.kind.value for name, found in race.findings().items()}
         found += race.best() == "7"
         false += any(kind in ("improved", "regressed") for name, kind in kinds.items() if name != "7")
     return {"search_found": found / runs, "search_false": false / runs, "search_units": units / runs}

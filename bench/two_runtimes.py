@@ -32,7 +32,7 @@ def run(package: str = PACKAGE) -> dict[str, object]:
         "sentence": there.sentence,
         "verdict": there.verdict.kind.value,
         "unit_seconds": result.unit_s,
-        "met": there.verdict.decided,
+        "met": bool(there.verdict.proven),
     }
 
 

@@ -5,8 +5,9 @@ import json
 import platform
 import sys
 
+import numpy as np
 import pytest
-from onnx import helper
+from onnx import helper, numpy_helper
 
 from support import models
 
@@ -16,12 +17,18 @@ needs_simulator = pytest.mark.skipif(
 )
 
 
-def _stack(folder, depth, name):
+QUICK = ("--threads", 1, "--by", "p10", "--alpha", 0.2)
+
+
+def _stack(folder, depth, name, last="Identity"):
+    """Layers that change nearly nothing: more of them take longer and answer the same."""
     nodes, weights = [], []
     for layer in range(depth):
-        weights.append(models.weight(f"w{layer}", 96, 96))
+        matrix = 1e-6 * np.random.default_rng(layer).standard_normal((96, 96)).astype(np.float32)
+        weights.append(numpy_helper.from_array(matrix, f"w{layer}"))
         nodes.append(helper.make_node("MatMul", [f"h{layer}" if layer else "x", f"w{layer}"], [f"m{layer}"]))
-        nodes.append(helper.make_node("Tanh", [f"m{layer}"], [f"h{layer + 1}" if layer + 1 < depth else "y"]))
+        nodes.append(helper.make_node("Add", [f"h{layer}" if layer else "x", f"m{layer}"], [f"h{layer + 1}"]))
+    nodes.append(helper.make_node(last, [f"h{depth}"], ["y"]))
     shape = [64, 96]
     proto = models.model(nodes, [models.value("x", shape=shape)], [models.value("y", shape=shape)], weights)
     return models.save(proto, folder, name)
@@ -36,31 +43,55 @@ def arms(tmp_path):
 def test_one_true_sentence_and_every_sample(wright, tmp_path):
     answer = wright("compare", "slow.onnx", "fast.onnx", "--threads", 1, "--output", "result.json")
     assert answer.code == 0, answer.err
-    assert "fast is" in answer.out
-    assert "% faster than slow (95 % interval" in answer.out
+    assert "fast is faster than slow: its work is about" in answer.out
+    assert "% faster (p10, 97.5 % interval" in answer.out
+    assert "its typical run" in answer.out
     assert "which resolve" in answer.err
     kept = json.loads((tmp_path / "result.json").read_text())
     assert kept["arms"][1]["verdict"]["kind"] == "improved"
+    assert kept["inputs"] == [{"name": "x", "dtype": "float32", "shape": [64, 96]}]
+    assert kept["arms_as_written"] == ["slow.onnx", "fast.onnx"]
     assert all(unit["base_ns"] and unit["arm_ns"] for unit in kept["units"])
 
 
-def test_a_proven_regression_is_exit_1_only_where_asked(wright):
-    words = ("compare", "base=fast.onnx", "new=slow.onnx", "--threads", 1, "--json")
+def test_a_slowdown_beyond_the_margin_is_exit_1_only_where_asked(wright):
+    words = ("compare", "base=fast.onnx", "new=slow.onnx", *QUICK, "--json")
     assert wright(*words).code == 0
-    gated = wright(*words, "--fail-if-slower")
+    gated = wright(*words, "--max-slowdown", "3%")
     assert gated.code == 1
-    assert gated.json["arms"][1]["verdict"]["kind"] == "regressed"
+    assert gated.json["arms"][1]["within"] is False
 
 
-def test_duplicates_are_not_measured(wright):
-    answer = wright("compare", "a=slow.onnx", "b=slow.onnx", "--json")
+def test_a_gate_that_nothing_decides_is_exit_6_and_a_retry_decides_it(wright):
+    words = ("compare", "base=slow.onnx", "new=fast.onnx", *QUICK, "--max-slowdown", "3%", "--output", "r.json")
+    first = wright(*words, "--budget", 0.1)
+    assert first.code == 6
+    assert "gate: cannot tell whether new is more than 3 % slower" in first.out
+    again = wright(*words, "--retry", "r.json")
+    assert again.code == 0, again.err
+    assert "gate: new is proven not to be more than 3 % slower" in again.out
+
+
+def test_an_arm_that_answers_something_else_is_exit_1_unless_allowed(wright, tmp_path):
+    _stack(tmp_path, 3, "other.onnx", last="Neg")
+    refused = wright("compare", "slow.onnx", "other.onnx", *QUICK)
+    assert refused.code == 1
+    assert "error: other does not answer what slow answers" in refused.err
+    assert "faster" not in refused.out
+    allowed = wright("compare", "slow.onnx", "other.onnx", *QUICK, "--allow-different")
+    assert allowed.code == 0
+    assert "other is faster than slow, but its answers differ (cosine -1.00000 of y, fp32 needs 0.9999)" in allowed.out
+
+
+def test_duplicates_are_not_measured_and_pass_the_gate(wright):
+    answer = wright("compare", "a=slow.onnx", "b=slow.onnx", "--max-slowdown", "1%", "--json")
     assert answer.code == 0
     assert answer.json["arms"][1]["verdict"]["kind"] == "duplicate"
     assert answer.json["units"] == []
 
 
 def test_a_budget_too_small_decides_nothing_and_says_how_much_would(wright):
-    answer = wright("compare", "slow.onnx", "fast.onnx", "--threads", 1, "--budget", 1)
+    answer = wright("compare", "slow.onnx", "fast.onnx", "--threads", 1, "--budget", 0.1)
     assert answer.code == 0
     assert "no verdict on fast against slow: too few units" in answer.out
     assert "raise --budget" in answer.err
@@ -74,6 +105,9 @@ def test_a_budget_too_small_decides_nothing_and_says_how_much_would(wright):
         (["slow.onnx", "fast.onnx@runtime=none"], 2),
         (["slow.onnx", "fast.onnx", "--budget", "nan"], 2),
         (["slow.onnx", "fast.onnx", "--alpha", "2"], 2),
+        (["slow.onnx", "fast.onnx", "--max-slowdown", "0%"], 2),
+        (["slow.onnx", "fast.onnx", "--by", "p10", "--by", "p10"], 2),
+        (["slow.onnx", "fast.onnx", "--retry", "slow.onnx"], 3),
         (["slow.onnx", "absent.onnx"], 3),
     ],
     ids=str,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from modelwright.judge import min_units
+from modelwright.judge import equate_floor, min_units
 from modelwright.judge._evidence import log_evidence
 
 _CHUNK = 400_000
@@ -26,10 +26,15 @@ class Looks:
         return float((self.improved | self.regressed).any(axis=-1).mean())
 
 
-def looks(ratios: np.ndarray, min_effect: float = 0.02, alpha: float = 0.05) -> Looks:
-    """The verdict at each look of each run of log ratios (runs, units)."""
+def looks(
+    ratios: np.ndarray, min_effect: float = 0.02, alpha: float = 0.05, averages: np.ndarray | None = None
+) -> Looks:
+    """The verdict at each look of each run of log ratios (runs, units); `averages` are those of the legs' means."""
+    averages = ratios if averages is None else averages
     rows = max(1, _CHUNK // ratios.shape[-1] ** 2)
-    parts = [_looks(ratios[i : i + rows], min_effect, alpha) for i in range(0, len(ratios), rows)]
+    parts = [
+        _looks(ratios[i : i + rows], averages[i : i + rows], min_effect, alpha) for i in range(0, len(ratios), rows)
+    ]
     return Looks(*(np.concatenate([getattr(p, name) for p in parts]) for name in Looks.__dataclass_fields__))
 
 
@@ -38,13 +43,24 @@ def first_look(said: np.ndarray) -> np.ndarray:
     return np.where(said.any(axis=-1), said.argmax(axis=-1) + 1, np.inf)
 
 
-def _looks(ratios: np.ndarray, min_effect: float, alpha: float) -> Looks:
+def _looks(ratios: np.ndarray, averages: np.ndarray, min_effect: float, alpha: float) -> Looks:
     above, below = _excluded(ratios, 0.0, alpha)
     above_lower, _ = _excluded(ratios, math.log1p(-min_effect), alpha)
     _, below_upper = _excluded(ratios, math.log1p(min_effect), alpha)
-    enough = np.arange(1, ratios.shape[-1] + 1) >= min_units(alpha)
+    count = np.arange(1, ratios.shape[-1] + 1)
+    enough = count >= min_units(alpha)
     within = above_lower & below_upper
-    return Looks(above & ~within & enough, below & ~within & enough, within & enough)
+    near = within & _average_inside(averages, min_effect) & (count >= equate_floor(alpha))
+    return Looks(above & ~within & enough, below & ~within & enough, near)
+
+
+def _average_inside(averages: np.ndarray, min_effect: float) -> np.ndarray:
+    """Whether the mean so far, with three standard errors, is inside the zone."""
+    count = np.arange(1, averages.shape[-1] + 1)
+    mean = np.cumsum(averages, axis=-1) / count
+    around = np.maximum(np.cumsum(averages**2, axis=-1) / count - mean**2, 0.0)
+    error = 3.0 * np.sqrt(around / np.maximum(count - 1, 1))
+    return (mean - error > math.log1p(-min_effect)) & (mean + error < math.log1p(min_effect))
 
 
 def _excluded(ratios: np.ndarray, centre: float, alpha: float) -> tuple[np.ndarray, np.ndarray]:

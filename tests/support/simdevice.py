@@ -6,6 +6,7 @@ Time passes in ticks of ten iterations; what all sessions share is constant with
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,6 +56,12 @@ class Units:
         """ln(base / arm) of the leg medians, (runs, units)."""
         return np.log(np.median(self.base, axis=-1)) - np.log(np.median(self.arm, axis=-1))
 
+    def log_averages(self) -> np.ndarray:
+        """ln(base / arm) of the leg means without the slowest fiftieth, (runs, units)."""
+        kept = math.ceil(0.98 * self.base.shape[-1])
+        base, arm = (np.sort(legs, axis=-1)[..., :kept].mean(axis=-1) for legs in (self.base, self.arm))
+        return np.log(base) - np.log(arm)
+
 
 def measure_units(
     device: Device, runs: int, units: int, rng: np.random.Generator, *, effect: float = 0.0, coin: bool = True
@@ -69,6 +76,17 @@ def measure_units(
     heads = rng.random((runs, units, 1)) < 0.5 if coin else np.ones((runs, units, 1), dtype=bool)
     base, arm = np.where(heads, first, second), np.where(heads, second, first)
     return Units(base, arm / (1 + effect))
+
+
+def odd_sessions(
+    share: float, slow_runs: float, factor: float, runs: int, units: int, rng: np.random.Generator, samples: int = 50
+) -> Units:
+    """Arms of the same speed, but for a share of the arm's sessions in which so many of the runs are slower."""
+    noise = 0.005 * rng.standard_normal((2, runs, units, 1)) + 0.02 * rng.standard_normal((2, runs, units, samples))
+    base, arm = BASE_MS * np.exp(noise)
+    odd = rng.random((runs, units, 1)) < share
+    slow = odd & (rng.random(arm.shape) < slow_runs)
+    return Units(base, np.where(slow, factor * arm, arm))
 
 
 def measure_sessions(

@@ -40,7 +40,7 @@ def input_options(function: F) -> F:
     """Adds --input-data, --seed, --batch and --dim, and hands the command an `InputChoice`."""
 
     @click.option("--input-data", type=click.Path(path_type=Path), help="Inputs as an .npz file, one array per input.")
-    @click.option("--seed", default=0, show_default=True, help="For inputs that are made up, and for every coin.")
+    @click.option("--seed", default=0, show_default=True, help="For inputs that are made up.")
     @click.option("--batch", type=int, help="Size of the dynamic dimension in front.")
     @click.option("--dim", multiple=True, metavar="NAME=SIZE", help="Size of a dynamic dimension; repeatable.")
     @functools.wraps(function)

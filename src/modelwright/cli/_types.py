@@ -1,4 +1,4 @@
-"""Values people type: sizes and times."""
+"""Values people type: sizes, times, shares and quantiles."""
 
 from __future__ import annotations
 
@@ -47,3 +47,33 @@ class Duration(click.ParamType[float]):
         if found is None or not unit:
             self.fail(f"'{value}' is not a time; write for example 30d, 12h or 90s", param, ctx)
         return float(found.group(1)) * _SECONDS[unit]
+
+
+class Share(click.ParamType[float]):
+    """A share of one: `3%` or `0.03`."""
+
+    name = "SHARE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number, percent, rest = str(value).strip().partition("%")
+        try:
+            if rest:
+                raise ValueError
+            return float(number) / (100 if percent else 1)
+        except ValueError:
+            self.fail(f"'{value}' is not a share; write for example 3% or 0.03", param, ctx)
+
+
+class Quantile(click.ParamType[float]):
+    """A quantile of the time a run takes: `p50`."""
+
+    name = "QUANTILE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            share = float(str(value).lower().removeprefix("p")) / 100
+        except ValueError:
+            share = 0.0
+        if not 0 < share < 1:
+            self.fail(f"'{value}' is not a quantile; write for example p10, p50 or p99", param, ctx)
+        return round(share, 6)

@@ -8,17 +8,18 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
 from modelwright._lazy import lazy
 from modelwright._output import check_output
-from modelwright.cli._exits import NO
+from modelwright.cli._exits import CANNOT_TELL, NO
 from modelwright.cli._measuring import input_options, told
 from modelwright.cli._options import Output, limit_options, output_options
 from modelwright.cli._signals import delivered
 from modelwright.cli._streams import say
+from modelwright.cli._types import Quantile, Share
 
 if TYPE_CHECKING:
     from modelwright import measure
@@ -38,13 +39,35 @@ def judge_options(function: F) -> F:
     @click.option("--target", default="cpu", show_default=True, help="For arms that name none.")
     @click.option("--threads", type=int, help="For arms that name none (default: the CPUs this process may use).")
     @click.option("--budget", "budget_s", default=120.0, show_default=True, help="Seconds to spend at most.")
-    @click.option("--min-effect", default=0.02, show_default=True, help="Smallest difference of interest (0.02 = 2 %).")
+    @click.option(
+        "--min-effect", type=Share(), default="2%", show_default=True, help="Smallest difference of interest."
+    )
     @click.option("--alpha", default=0.05, show_default=True, help="Probability of any false claim, at most.")
+    @click.option(
+        "--by",
+        type=Quantile(),
+        multiple=True,
+        default=("p10", "p50"),
+        show_default=True,
+        help="Quantile to judge by: p10 is the work itself, p50 the typical run, p99 the tail; repeatable.",
+    )
+    @click.option(
+        "--max-slowdown",
+        type=Share(),
+        help="The gate: exit 1 when an arm is proven slower by more than this (3%), 6 when that is not decided.",
+    )
+    @click.option("--allow-different", is_flag=True, help="Measure arms that answer something else than the base too.")
+    @click.option(
+        "--retry",
+        type=click.Path(path_type=Path),
+        help="Go on with the units in this file, which --output of the same command wrote.",
+    )
     @click.option("--measure-duplicates", is_flag=True, help="Time identical arms too: an A/A test of the machine.")
     @click.option("--no-wait", is_flag=True, help="Fail when another measurement runs, instead of waiting.")
     @functools.wraps(function)
     def wrapper(*args: Any, no_wait: bool, **kwargs: Any) -> Any:
-        names = ("target", "threads", "budget_s", "min_effect", "alpha", "measure_duplicates")
+        names = ["target", "threads", "budget_s", "min_effect", "alpha", "by"]
+        names += ["max_slowdown", "allow_different", "retry", "measure_duplicates"]
         options = measure.CompareOptions(wait=not no_wait, **{name: kwargs.pop(name) for name in names})
         return function(*args, options=options, **kwargs)
 
@@ -55,7 +78,6 @@ def judge_options(function: F) -> F:
 @click.argument("arms", nargs=-1, required=True, metavar="BASE ARM...")
 @judge_options
 @input_options
-@click.option("--fail-if-slower", is_flag=True, help="Exit 1 when an arm is proven slower than the base.")
 @click.option("--output", type=click.Path(path_type=Path), help="Write everything, every sample too, to this file.")
 @limit_options
 @output_options
@@ -63,7 +85,6 @@ def command(
     arms: tuple[str, ...],
     options: measure.CompareOptions,
     inputs: measure.InputChoice,
-    fail_if_slower: bool,
     output: Path | None,
     out: Output,
 ) -> None:
@@ -77,7 +98,7 @@ def command(
     the result while it grows costs nothing: all claims together are wrong with probability --alpha at most.
     """
     check_output(output)
-    asked = replace(options, inputs=inputs, seed=inputs.seed)
+    asked = replace(options, inputs=inputs)
     try:
         with _Progress(out) as progress:
             result = measure.compare(arms, asked, note=progress.note)
@@ -91,8 +112,29 @@ def command(
     if result.broken:
         say(f"error: {result.broken[0].name} could not be measured: {result.broken[0].failure}")
         raise click.exceptions.Exit(4)
-    if fail_if_slower and result.regressed:
+    if result.refused:
+        _refuse(result.refused[0], result.base)
+    if options.max_slowdown is not None:
+        _gate(result, options.max_slowdown)
+
+
+def _gate(result: measure.CompareResult, max_slowdown: float) -> None:
+    if result.within is False:
         raise click.exceptions.Exit(NO)
+    if result.within is None:
+        open_arm = next(arm for arm in result.arms if arm.verdict is not None and arm.within is None)
+        say(f"error: cannot tell whether {open_arm.name} is more than {100 * max_slowdown:g} % slower")
+        say(f"  why: {open_arm.sentence}")
+        say("  next: add units with --retry and the file of --output, or raise --budget")
+        raise click.exceptions.Exit(CANNOT_TELL)
+
+
+def _refuse(arm: measure.ArmResult, base: str) -> NoReturn:
+    """Done, and the answer is no: how fast it is does not matter."""
+    say(f"error: {arm.name} does not answer what {base} answers")
+    say(f"  why: {arm.refused}")
+    say("  next: wright debug finds where they part; --allow-different measures it all the same")
+    raise click.exceptions.Exit(NO)
 
 
 def _finish(result: measure.CompareResult, output: Path | None, out: Output) -> None:

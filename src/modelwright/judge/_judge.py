@@ -19,15 +19,19 @@ else:
     np = lazy("numpy")
 
 SENTINEL_ALPHA = 0.05
+MIN_TICKS = 1000
 _BIMODAL_SHARE = 0.25
+_ODD_SHARE = 0.2
+_STANDARD_ERRORS = 3.0
+_NOTHING = _evidence.Bounds(None, None)
 
 
 class Judge:
-    """Compares one arm with one baseline.
+    """Compares one arm with one baseline, by one quantile of the time a run takes.
 
     One `add` is one unit: a fresh pair of sessions created in random order, its legs mirrored in time.
-    Blocks inside one pair of sessions are not units; pool their samples. `verdict` is a pure function
-    of what was added, and looking after every unit costs nothing.
+    Blocks inside one pair of sessions are not units; pool their samples. Every unit counts. `verdict` is a pure
+    function of what was added, and looking after every unit costs nothing.
     """
 
     def __init__(self, min_effect: float = 0.02, alpha: float = 0.05, *, quantile: float = 0.5) -> None:
@@ -38,8 +42,11 @@ class Judge:
         self.alpha = alpha
         self.quantile = quantile
         self._ratios: list[float] = []
+        self._averages: list[float] = []
         self._sentinel: list[float] = []
-        self._set_aside = 0
+        self._bimodal = 0
+        self._ticks = math.inf
+        self._shortest: float = math.inf
 
     @property
     def min_units(self) -> int:
@@ -48,87 +55,165 @@ class Judge:
 
     @property
     def log_ratios(self) -> tuple[float, ...]:
-        """ln(base / arm) of each unit that counts, in order."""
+        """ln(base / arm) of each unit, in order."""
         return tuple(self._ratios)
 
     def add(self, base: Samples, arm: Samples) -> None:
         """One unit: all samples of both legs, in any one unit of time."""
-        base_times, arm_times = _legs.checked(base, "base"), _legs.checked(arm, "arm")
-        if _legs.is_bimodal(base_times) or _legs.is_bimodal(arm_times):
-            # Setting it aside is fair: the test does not know which leg is which.
-            self._set_aside += 1
-            return
-        self._ratios.append(self._log_ratio(base_times, arm_times))
+        legs = _legs.checked(base, "base"), _legs.checked(arm, "arm")
+        self._bimodal += any(_legs.is_bimodal(leg) for leg in legs)
+        for leg in legs:
+            self._ticks = min(self._ticks, _legs.ticks(leg) or math.inf)
+            self._shortest = min(self._shortest, leg.size)
+        self._ratios.append(self._log_ratio(*legs))
+        self._averages.append(_legs.log_average(legs[0], self.quantile) - _legs.log_average(legs[1], self.quantile))
 
     def add_sentinel(self, first: Samples, second: Samples) -> None:
-        """One A/A unit: the baseline against itself, measured exactly as `add` is."""
+        """One A/A unit, measured exactly as `add` is: the baseline in the first slot and in the second, in that order,
+        so that a slot which is favoured shows."""
         self._sentinel.append(self._log_ratio(_legs.checked(first, "first"), _legs.checked(second, "second")))
 
     def verdict(self) -> Verdict:
         """What the units prove so far."""
-        units = np.array(self._ratios)
         invalid = self._why_invalid()
         if invalid:
-            return self._verdict(VerdictKind.INVALID, invalid, units, _evidence.Bounds(None, None))
-        bounds = _evidence.confidence_bounds(units, self.alpha)
-        if bounds.low is not None and bounds.high is not None and bounds.low > bounds.high:
+            return self._verdict(VerdictKind.INVALID, invalid, _NOTHING)
+        bounds = self._bounds()
+        if _contradict(bounds):
             reason = "the units contradict each other: the effect changed during the comparison"
-            return self._verdict(VerdictKind.INVALID, reason, units, _evidence.Bounds(None, None))
+            return self._verdict(VerdictKind.INVALID, reason, _NOTHING)
         kind = self._kind(bounds)
-        return self._verdict(kind, "", units, bounds)
+        return self._verdict(kind, self._reason(kind, bounds), bounds)
+
+    def within(self, max_slowdown: float) -> bool | None:
+        """Whether the arm is slower by no more than this: proven, proven not to be, or None for cannot tell.
+
+        The interval holds for all effects at once, so this question costs no level of its own.
+        """
+        bounds = self._bounds()
+        if self._why_invalid() or _contradict(bounds):
+            return None
+        edge = math.log1p(-max_slowdown)
+        if bounds.high is not None and bounds.high < edge:
+            return False
+        near = self._near(bounds)
+        return True if near.low is not None and near.low > edge else None
+
+    def _bounds(self) -> _evidence.Bounds:
+        return _evidence.confidence_bounds(np.array(self._ratios), self.alpha)
+
+    def _near(self, bounds: _evidence.Bounds) -> _evidence.Bounds:
+        """The bounds by which two arms may be called close: the centre's, and those of the average over all units.
+
+        A minority of slow sessions moves the average and not the centre. One that makes up a fifth must have shown.
+        """
+        if len(self._averages) < equate_floor(self.alpha) or bounds.low is None or bounds.high is None:
+            return _NOTHING
+        average, error = float(np.mean(self._averages)), self._standard_error()
+        return _evidence.Bounds(min(bounds.low, average - error), max(bounds.high, average + error))
+
+    def _standard_error(self) -> float:
+        return _STANDARD_ERRORS * float(np.std(self._averages, ddof=1)) / math.sqrt(len(self._averages))
 
     def _log_ratio(self, above: Floats, below: Floats) -> float:
         return _legs.log_level(above, self.quantile) - _legs.log_level(below, self.quantile)
 
     def _why_invalid(self) -> str | None:
-        if _evidence.excludes(np.array(self._sentinel), 0.0, SENTINEL_ALPHA):
-            shift = math.expm1(_evidence.pseudo_median(np.array(self._sentinel)))
-            return f"the A/A sentinel failed: the baseline differs from itself by {shift:+.1%}"
-        measured = len(self._ratios) + self._set_aside
-        if self._set_aside > _BIMODAL_SHARE * measured:
-            return f"bimodal legs in {self._set_aside} of {measured} units: there is no one typical time"
-        if len(self._ratios) < self.min_units:
-            return f"too few units: {len(self._ratios)} of at least {self.min_units}"
+        units = len(self._ratios)
+        if (shift := self._favoured()) is not None:
+            return f"the A/A sentinel failed: the baseline differs from itself by {shift:+.1%} between the two slots"
+        if self._ticks < MIN_TICKS:
+            return f"the clock is too coarse: a run takes {self._ticks:.0f} of its ticks, {MIN_TICKS} are needed"
+        if self._shortest < (needed := tail_runs(self.quantile)):
+            return f"{_name(self.quantile)} needs {needed} runs in a leg or more, one has {self._shortest:.0f}"
+        if _legs.is_central(self.quantile) and self._bimodal > _BIMODAL_SHARE * units:
+            return f"bimodal legs in {self._bimodal} of {units} units: there is no one typical time"
+        if units < self.min_units:
+            return f"too few units: {units} of at least {self.min_units}"
+        return None
+
+    def _favoured(self) -> float | None:
+        """By how much a slot is favoured, once that is proven to be more than the smallest effect of interest.
+
+        The coin makes noise of any such favour; one this large says that the sessions do not run alike.
+        """
+        units = np.array(self._sentinel)
+        bounds = _evidence.confidence_bounds(units, SENTINEL_ALPHA)
+        low, high = _ratio(bounds.low), _ratio(bounds.high)
+        if (low is not None and low > self.min_effect) or (high is not None and high < -self.min_effect):
+            return math.expm1(_evidence.pseudo_median(units))
         return None
 
     def _kind(self, bounds: _evidence.Bounds) -> VerdictKind:
-        low, high = _ratio(bounds.low), _ratio(bounds.high)
-        if low is None or high is None:
+        if self._inside_zone(bounds):
+            return VerdictKind.EQUIVALENT if self._inside_zone(self._near(bounds)) else VerdictKind.INCONCLUSIVE
+        if bounds.low is None or bounds.high is None:
             return VerdictKind.INCONCLUSIVE
-        if -self.min_effect < low and high < self.min_effect:
-            return VerdictKind.EQUIVALENT
-        if low > 0:
+        if bounds.low > 0:
             return VerdictKind.IMPROVED
-        if high < 0:
-            return VerdictKind.REGRESSED
-        return VerdictKind.INCONCLUSIVE
+        return VerdictKind.REGRESSED if bounds.high < 0 else VerdictKind.INCONCLUSIVE
 
-    def _verdict(self, kind: VerdictKind, reason: str, units: Floats, bounds: _evidence.Bounds) -> Verdict:
+    def _inside_zone(self, bounds: _evidence.Bounds) -> bool:
         low, high = _ratio(bounds.low), _ratio(bounds.high)
-        effect = _ratio(_centre(units, bounds))
+        return low is not None and high is not None and -self.min_effect < low and high < self.min_effect
+
+    def _verdict(self, kind: VerdictKind, reason: str, bounds: _evidence.Bounds) -> Verdict:
+        units = np.array(self._ratios)
         return Verdict(
             kind=kind,
-            effect=effect,
-            low=low,
-            high=high,
+            quantile=self.quantile,
+            effect=_ratio(_centre(units, bounds)),
+            low=_ratio(bounds.low),
+            high=_ratio(bounds.high),
             units=len(units),
-            reason=reason or self._sentence(kind, effect, low, high),
+            reason=reason,
             noise=_legs.spread(units) if len(units) > 1 else None,
-            set_aside=self._set_aside,
+            average=_ratio(float(np.mean(self._averages))) if self._averages else None,
+            bimodal=self._bimodal,
             sentinel_units=len(self._sentinel),
             min_effect=self.min_effect,
             alpha=self.alpha,
         )
 
-    def _sentence(self, kind: VerdictKind, effect: float | None, low: float | None, high: float | None) -> str:
+    def _reason(self, kind: VerdictKind, bounds: _evidence.Bounds) -> str:
+        low, high = _ratio(bounds.low), _ratio(bounds.high)
+        effect = _ratio(_centre(np.array(self._ratios), bounds))
         if effect is None or low is None or high is None:
             return "no interval yet"
         span = f"{100 * (1 - self.alpha):.4g}% interval {low:+.1%} to {high:+.1%}"
         if kind is VerdictKind.EQUIVALENT:
             return f"proven within ±{self.min_effect:.1%}: {span}"
         if kind is VerdictKind.INCONCLUSIVE:
-            return f"{effect:+.1%} so far, but the {span} decides nothing"
+            return self._why_open(bounds, span) or f"{effect:+.1%} so far, but the {span} decides nothing"
         return f"{abs(effect):.1%} {'faster' if effect > 0 else 'slower'}, {span}"
+
+    def _why_open(self, bounds: _evidence.Bounds, span: str) -> str | None:
+        """Why an interval inside the zone is no equality yet."""
+        if not self._inside_zone(bounds):
+            return None
+        floor = equate_floor(self.alpha)
+        if len(self._ratios) < floor:
+            return f"the {span} is narrow enough, but odd sessions may not have shown before {floor} units"
+        average, error = float(np.mean(self._averages)), self._standard_error()
+        spread = f"{math.expm1(average - error):+.1%} to {math.expm1(average + error):+.1%}"
+        return f"the {span} is narrow enough, but some sessions are odd: their average is {spread}"
+
+
+def equate_floor(alpha: float) -> int:
+    """Units before which nothing is called equal: a kind of session that makes up a fifth would have shown by then.
+
+    Half of the level is for its not showing at all, the rest for its showing too seldom.
+    """
+    return max(_evidence.min_units(alpha), math.ceil(math.log(alpha / 2) / math.log1p(-_ODD_SHARE)))
+
+
+def tail_runs(quantile: float) -> int:
+    """Runs a leg must have for a tail to be in it at all: 100 for p99."""
+    return 1 if quantile <= 0.5 or _legs.is_central(quantile) else math.ceil(1 / (1 - quantile) - 1e-9)
+
+
+def _contradict(bounds: _evidence.Bounds) -> bool:
+    return bounds.low is not None and bounds.high is not None and bounds.low > bounds.high
 
 
 def _centre(units: Floats, bounds: _evidence.Bounds) -> float | None:
@@ -143,6 +228,10 @@ def _centre(units: Floats, bounds: _evidence.Bounds) -> float | None:
 def _ratio(log_ratio: float | None) -> float | None:
     # Any two floats may be times; beyond this their ratio is no float.
     return None if log_ratio is None else math.expm1(min(log_ratio, 700.0))
+
+
+def _name(quantile: float) -> str:
+    return f"p{100 * quantile:g}"
 
 
 def _inside(name: str, value: float, low: float, high: float) -> None:

@@ -25,6 +25,9 @@ _MODE_GAP = math.log(1.10)
 _MODE_SPREADS = 4.0
 _MODE_SPREADS_IF_FEW = 8.0
 _VALLEY_SHARE = 1 / 25
+_TIED_SHARE = 0.5
+_SLOWEST = 0.02
+_CENTRAL = (0.25, 0.75)
 
 
 def checked(samples: Samples, name: str) -> Floats:
@@ -47,6 +50,32 @@ def checked(samples: Samples, name: str) -> Floats:
 def log_level(samples: Floats, quantile: float) -> float:
     """The log of the leg's typical time."""
     return math.log(float(np.quantile(samples, quantile)))
+
+
+def log_average(samples: Floats, quantile: float) -> float:
+    """The log of what the runs took together, for a quantile that stands for them all: the mean without the slowest
+    fiftieth, which sees a second mode that the median does not. Other quantiles stand for themselves."""
+    if not is_central(quantile):
+        return log_level(samples, quantile)
+    kept = np.sort(samples)[: math.ceil((1 - _SLOWEST) * samples.size)]
+    return math.log(float(np.mean(kept)))
+
+
+def is_central(quantile: float) -> bool:
+    return _CENTRAL[0] <= quantile <= _CENTRAL[1]
+
+
+def ticks(samples: Floats) -> float | None:
+    """How many ticks of the clock a run takes, where ticks can be seen: at least half of the samples are equal to
+    another one. None where the clock is finer than the noise, and of a handful of samples."""
+    if samples.size < _MIN_SAMPLES:
+        return None
+    values, counts = np.unique(samples, return_counts=True)
+    if counts[counts > 1].sum() < _TIED_SHARE * samples.size:
+        return None
+    # All the same: the clock did not move at all between one run and the next.
+    tick = float(np.diff(values).min()) if values.size > 1 else float(values[0])
+    return float(np.median(samples)) / tick
 
 
 def is_bimodal(samples: Floats) -> bool:

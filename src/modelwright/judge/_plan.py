@@ -1,7 +1,8 @@
 """How many units a question needs, and what a budget can answer.
 
 The numbers are fits to simulations of this engine (bench/judge_proof.py repeats them): nine of ten
-runs are decided within floor + factor * (noise / effect)^2 units of roughly normal noise.
+runs are decided within floor + factor * (noise / effect)^2 units of roughly normal noise. Equality has a floor of
+its own, below which odd sessions may not have shown.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 
 from modelwright.errors import UsageError
 from modelwright.judge._evidence import min_units
+from modelwright.judge._judge import equate_floor
 
 POWER = 0.9
 
@@ -32,7 +34,7 @@ class Forecast:
 def forecast(noise: float, min_effect: float = 0.02, units: int | None = None, *, alpha: float = 0.05) -> Forecast:
     """Units to find an effect of `min_effect`, to prove there is none, and what `units` units resolve."""
     find = units_needed(min_effect, noise, alpha=alpha)
-    equate = _needed(noise / math.log1p(min_effect), alpha, _equate_factor(alpha))
+    equate = max(equate_floor(alpha), _needed(noise / math.log1p(min_effect), alpha, _equate_factor(alpha)))
     resolvable = None if units is None else resolvable_effect(noise, units, alpha=alpha)
     return Forecast(noise, min_effect, alpha, units, find, equate, resolvable, _say(units, resolvable, find, alpha))
 

@@ -7,21 +7,31 @@ from typing import TYPE_CHECKING
 
 from modelwright.errors import UsageError
 from modelwright.judge._judge import Judge
-from modelwright.judge._verdict import Verdict, VerdictKind
+from modelwright.judge._verdict import Finding, VerdictKind, finding
 
 if TYPE_CHECKING:
     from modelwright.judge._legs import Samples
 
+WORK, TYPICAL = 0.1, 0.5
+"""A tenth of the runs is faster than p10: what the work takes when nothing disturbs it. p50 is the typical run."""
+
 
 class Race:
-    """A judge per arm at alpha / k: all claims about all arms hold together with probability 1 - alpha.
+    """A judge per arm and quantile at alpha / (arms x quantiles): all claims about all arms hold together with
+    probability 1 - alpha. That bound holds under any dependence, so all may share the baseline's samples.
 
-    That bound holds under any dependence between the arms, so all may share the baseline's samples.
-    An arm that is decided is dropped and takes no more units; the others go on.
+    An arm needs no more units when all its questions are decided, or when one was and as many units again did not
+    decide the others. With `max_slowdown` it needs units until it is known whether it keeps that margin, and no more.
     """
 
     def __init__(
-        self, arms: Iterable[str], alpha: float = 0.05, *, min_effect: float = 0.02, quantile: float = 0.5
+        self,
+        arms: Iterable[str],
+        alpha: float = 0.05,
+        *,
+        min_effect: float = 0.02,
+        quantiles: tuple[float, ...] = (WORK, TYPICAL),
+        max_slowdown: float | None = None,
     ) -> None:
         names = tuple(arms)
         if not names or len(set(names)) != len(names):
@@ -31,8 +41,13 @@ class Race:
                 fix="name every arm once",
             )
         self.alpha = alpha
-        self._judges = {name: Judge(min_effect, alpha / len(names), quantile=quantile) for name in names}
-        self._decided: set[str] = set()
+        self.max_slowdown = max_slowdown
+        level = alpha / (len(names) * len(quantiles))
+        self._judges = {
+            name: tuple(Judge(min_effect, level, quantile=quantile) for quantile in quantiles) for name in names
+        }
+        self._first_proof: dict[str, int] = {}
+        self._settled: set[str] = set()
 
     @property
     def arms(self) -> tuple[str, ...]:
@@ -42,41 +57,64 @@ class Race:
     @property
     def alive(self) -> tuple[str, ...]:
         """The arms that still need units."""
-        return tuple(name for name in self._judges if name not in self._decided)
+        return tuple(name for name in self._judges if name not in self._settled)
 
     @property
     def min_units(self) -> int:
         """Units per arm before which no verdict is possible."""
-        return next(iter(self._judges.values())).min_units
+        return next(iter(self._judges.values()))[0].min_units
 
-    def add(self, name: str, *, base: Samples, arm: Samples) -> Verdict:
-        """One unit of one arm that is still alive, and its verdict now."""
-        if name not in self.alive:
+    def add(self, name: str, *, base: Samples, arm: Samples) -> Finding:
+        """One unit of one arm, and what is proven about it now."""
+        if name not in self._judges:
             raise UsageError(
                 f"arm {name!r} takes no units",
-                cause="it is decided" if name in self._judges else "it is not in this race",
-                fix=f"measure one of: {', '.join(self.alive) or 'none, the race is over'}",
+                cause="it is not in this race",
+                fix=f"measure one of: {', '.join(self._judges)}",
             )
-        self._judges[name].add(base, arm)
-        verdict = self._judges[name].verdict()
-        if verdict.decided:
-            self._decided.add(name)
-        return verdict
+        for judge in self._judges[name]:
+            judge.add(base, arm)
+        found = self._finding(name)
+        self._settle(name, found)
+        return found
 
     def add_sentinel(self, first: Samples, second: Samples) -> None:
-        """One A/A unit of the shared baseline; when it fails, no arm has a valid verdict."""
-        for judge in self._judges.values():
-            judge.add_sentinel(first, second)
+        """One A/A unit of the shared baseline, by slot; when it fails, no arm has a valid verdict."""
+        for judges in self._judges.values():
+            for judge in judges:
+                judge.add_sentinel(first, second)
 
-    def verdicts(self) -> dict[str, Verdict]:
-        """The verdict of every arm; a dropped one keeps its own, unless the sentinel failed since."""
-        return {name: judge.verdict() for name, judge in self._judges.items()}
+    def findings(self) -> dict[str, Finding]:
+        """What is proven about every arm; one that is settled keeps it, unless the sentinel failed since."""
+        return {name: self._finding(name) for name in self._judges}
+
+    def within(self, name: str) -> bool | None:
+        """Whether the arm keeps `max_slowdown`: False once any quantile is proven slower than that, True once the
+        first is proven not to be; None is cannot tell."""
+        assert self.max_slowdown is not None
+        answers = [judge.within(self.max_slowdown) for judge in self._judges[name]]
+        return False if False in answers else answers[0]
 
     def best(self) -> str | None:
         """The improved arm with the highest proven gain; None means the baseline stays."""
         gains = {
-            name: verdict.low
-            for name, verdict in self.verdicts().items()
-            if verdict.kind is VerdictKind.IMPROVED and verdict.low is not None
+            name: max(verdict.low for verdict in found.by if verdict.low is not None)
+            for name, found in self.findings().items()
+            if found.kind is VerdictKind.IMPROVED
         }
         return max(gains, key=lambda name: gains[name]) if gains else None
+
+    def _finding(self, name: str) -> Finding:
+        return finding(tuple(judge.verdict() for judge in self._judges[name]))
+
+    def _settle(self, name: str, found: Finding) -> None:
+        units = found.by[0].units
+        if found.proven:
+            self._first_proof.setdefault(name, units)
+        if self.max_slowdown is not None:
+            settled = self.within(name) is not None
+        else:
+            waited = units >= 2 * self._first_proof.get(name, units)
+            settled = waited or len(found.proven) == len(found.by)
+        if settled:
+            self._settled.add(name)

@@ -5,38 +5,46 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-JUDGE_VERSION = 1
+JUDGE_VERSION = 2
 """Goes up when the same units could get another verdict."""
 
 
 class VerdictKind(enum.StrEnum):
-    """What a comparison may say. `noop` and `duplicate` are found by comparing graphs, not by timing."""
+    """What a comparison may say. `mixed` is faster by one quantile and slower by another, both proven; `noop` and
+    `duplicate` are found by comparing graphs, not by timing."""
 
     IMPROVED = "improved"
     REGRESSED = "regressed"
     EQUIVALENT = "equivalent"
+    MIXED = "mixed"
     INCONCLUSIVE = "inconclusive"
     INVALID = "invalid"
     NOOP = "noop"
     DUPLICATE = "duplicate"
 
 
+_PROVEN = (VerdictKind.IMPROVED, VerdictKind.REGRESSED, VerdictKind.EQUIVALENT)
+
+
 @dataclass(frozen=True)
 class Verdict:
-    """A verdict with its evidence in short.
+    """A verdict about one quantile of the run time, with its evidence in short.
 
     `effect`, `low` and `high` are ratios of times base / arm minus 1: positive means the arm is faster.
-    `low` and `high` are None when no interval is claimed; `reason` says why.
+    `low` and `high` are None when no interval is claimed; `reason` says why. `average` is the mean effect over all
+    units, which a minority of odd sessions moves and the effect does not; `bimodal` counts units with such a leg.
     """
 
     kind: VerdictKind
+    quantile: float
     effect: float | None
     low: float | None
     high: float | None
     units: int
     reason: str
     noise: float | None
-    set_aside: int
+    average: float | None
+    bimodal: int
     sentinel_units: int
     min_effect: float
     alpha: float
@@ -45,4 +53,30 @@ class Verdict:
     @property
     def decided(self) -> bool:
         """More units cannot be needed: something has been proven."""
-        return self.kind in (VerdictKind.IMPROVED, VerdictKind.REGRESSED, VerdictKind.EQUIVALENT)
+        return self.kind in _PROVEN
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is proven about one arm: a verdict for each quantile asked for, and the word that covers them.
+
+    `improved` and `regressed` need one proof and none of the opposite; `equivalent` needs all of them.
+    """
+
+    kind: VerdictKind
+    by: tuple[Verdict, ...]
+
+    @property
+    def proven(self) -> tuple[Verdict, ...]:
+        return tuple(verdict for verdict in self.by if verdict.decided)
+
+
+def finding(verdicts: tuple[Verdict, ...]) -> Finding:
+    """The word for all verdicts about one arm."""
+    kinds = {verdict.kind for verdict in verdicts}
+    if {VerdictKind.IMPROVED, VerdictKind.REGRESSED} <= kinds:
+        return Finding(VerdictKind.MIXED, verdicts)
+    for one in (VerdictKind.IMPROVED, VerdictKind.REGRESSED):
+        if one in kinds:
+            return Finding(one, verdicts)
+    return Finding(kinds.pop() if len(kinds) == 1 else VerdictKind.INCONCLUSIVE, verdicts)

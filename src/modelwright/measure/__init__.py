@@ -9,7 +9,6 @@ from modelwright.measure._compare_types import (
     CompareResult,
     ComparisonFailed,
     ComparisonInterrupted,
-    OutputCheck,
 )
 from modelwright.measure._environment import Environment, EnvironmentProbe, Reading
 from modelwright.measure._leg import Leg, LegPlan, measure_leg
@@ -22,6 +21,7 @@ from modelwright.measure._monitor_contract import (
     require_effective,
     run_monitored,
 )
+from modelwright.measure._outputs import OutputCheck
 from modelwright.measure._perf import perf
 from modelwright.measure._perf_types import (
     PROTOCOL,
@@ -38,6 +38,7 @@ from modelwright.measure._perf_types import (
     Watch,
 )
 from modelwright.measure._save import save_result
+from modelwright.measure._sentence import quantile_name
 from modelwright.measure._sink import SampleSink, read_samples, recent_samples
 from modelwright.measure._stats import Latency, latency
 from modelwright.measure._subject import InputChoice, InputFact, Subject, find_model, make_subject
@@ -101,6 +102,7 @@ __all__ = [
     "measurement_lock",
     "parse_arms",
     "perf",
+    "quantile_name",
     "read_samples",
     "recent_samples",
     "require_effective",

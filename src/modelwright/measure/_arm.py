@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from modelwright._json import digest
 from modelwright.graph import ModelSummary, fingerprint, load, summary
 from modelwright.measure._arm_spec import ArmSpec
+from modelwright.measure._outputs import tolerance
 from modelwright.measure._subject import InputChoice, Subject, find_model, make_subject
 from modelwright.sources import check_inputs
 from modelwright.targets import SessionSpec, Target, parse_target
@@ -31,6 +33,7 @@ class Arm:
     runtime: Runtime | None
     feeds: Mapping[str, NDArray[Any]]
     precision: str | None
+    tolerance: str
 
     @property
     def identity(self) -> str:
@@ -46,6 +49,14 @@ class Arm:
                 [str(runtime.python), runtime.versions] if runtime else None,
             ]
         )
+
+
+def inputs_digest(arm: Arm) -> str:
+    """Of the arrays an arm is fed: their names, types, shapes and bytes."""
+    found = hashlib.sha256()
+    for name, array in sorted(arm.feeds.items()):
+        found.update(f"{name}:{array.dtype.str}:{array.shape};".encode() + array.tobytes())
+    return found.hexdigest()
 
 
 def make_arms(specs: Sequence[ArmSpec], inputs: InputChoice, target: str, threads: int | None) -> tuple[Arm, ...]:
@@ -70,6 +81,7 @@ def _arm(spec: ArmSpec, subject: Subject, target: str, threads: int | None) -> A
         runtime=find_runtime(spec.runtime) if spec.runtime else None,
         feeds=subject.feeds,
         precision=subject.model.precision.label,
+        tolerance=tolerance(subject.model.precision),
     )
 
 

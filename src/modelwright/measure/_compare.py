@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
+import math
+import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from modelwright.errors import UsageError, WrightError
-from modelwright.judge import Forecast, Judge, Race, Verdict, VerdictKind, forecast, resolvable_effect
+from modelwright.judge import Finding, Judge, Race, Verdict, resolvable_effect, tail_runs
 from modelwright.measure._arm import Arm, make_arms
 from modelwright.measure._arm_spec import parse_arms
+from modelwright.measure._compare_result import Fate, Outlook, Progress, compare_result
 from modelwright.measure._compare_types import (
-    COMPARE_PROTOCOL,
-    ArmResult,
     CompareOptions,
     CompareResult,
     ComparisonFailed,
     ComparisonInterrupted,
-    OutputCheck,
 )
 from modelwright.measure._environment import EnvironmentProbe
 from modelwright.measure._lock import measurement_lock
-from modelwright.measure._outputs import check_outputs
+from modelwright.measure._outputs import Outputs, check_outputs
+from modelwright.measure._retry import Earlier, read_earlier
 from modelwright.measure._schedule import Schedule
-from modelwright.measure._sentence import sentence
-from modelwright.measure._unit import ArmFailed, Bench, UnitRecord
+from modelwright.measure._unit import ArmFailed, Bench, UnitPlan, UnitRecord
 from modelwright.targets import SessionFacts
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 Note = Callable[[str], None]
-_UNRELATED = 0.9
 _NOISES = (0.01, 0.03, 0.05)
 
 
@@ -46,36 +41,31 @@ def compare(
     """
     options = options or CompareOptions()
     options.check()
-    Judge(options.min_effect, options.alpha)  # refuses impossible levels before anything runs
+    for quantile in options.by:
+        Judge(options.min_effect, options.alpha, quantile=quantile)  # refuses impossible levels before anything runs
     resolved = make_arms(parse_arms(arms), options.inputs, options.target, options.threads)
-    comparison = _Comparison(resolved, options, note)
+    earlier = read_earlier(options.retry, resolved, options)
+    comparison = _Comparison(resolved, tuple(arms), options, note, earlier)
     with measurement_lock("wright compare", wait=options.wait, note=note):
         return comparison.run()
 
 
 @dataclass
-class _Fate:
-    """What became of one arm outside the timing."""
-
-    facts: SessionFacts | None = None
-    outputs: OutputCheck | None = None
-    duplicate_of: str | None = None
-    failure: str | None = None
-
-
-@dataclass
 class _Comparison:
     arms: tuple[Arm, ...]
+    as_written: tuple[str, ...]
     options: CompareOptions
     note: Note
+    earlier: Earlier | None = None
     units: list[UnitRecord] = field(default_factory=list)
     race: Race | None = None
 
     def __post_init__(self) -> None:
         self.base = self.arms[0]
-        self.fates = {arm.name: _Fate() for arm in self.arms}
+        self.fates = {arm.name: Fate() for arm in self.arms}
+        self.seed = secrets.randbits(32) if self.options.seed is None else self.options.seed
         runtimes = {arm.runtime.name if arm.runtime else None for arm in self.arms}
-        self.bench = Bench(self.options.unit, fresh_processes=len(runtimes) > 1)
+        self.bench = Bench(_long_enough(self.options), fresh_processes=len(runtimes) > 1)
         self.started = time.monotonic()
 
     def run(self) -> CompareResult:
@@ -111,27 +101,29 @@ class _Comparison:
                 self.fates[arm.name].duplicate_of = first
 
     def _try_all(self) -> None:
-        """Open every arm once: a simulated one is refused, a broken one is out before anything is timed."""
+        """Open every arm once: a simulated one is refused, one that is broken or answers something else is out before
+        anything is timed."""
         if not self._measurable():
             return
         expected = self._try(self.base)
         assert expected is not None
         for arm in self._measurable():
             answers = self._try(arm)
-            fate = self.fates[arm.name]
             if answers is None:
                 continue
-            fate.outputs = check_outputs(expected, answers)
-            if fate.outputs.problem is not None:
-                fate.failure = f"its answers are wrong: {fate.outputs.problem}"
+            fate = self.fates[arm.name]
+            fate.outputs = check_outputs(expected, answers, self.base.tolerance, arm.tolerance)
+            if not self.options.allow_different:
+                fate.refused = fate.outputs.different
 
-    def _try(self, arm: Arm) -> Mapping[str, NDArray[Any]] | None:
+    def _try(self, arm: Arm) -> Outputs | None:
         # Base and arms in different slots, so that both processes are up when the first unit begins.
         fate, seat = self.fates[arm.name], self.bench.seat(arm, 0 if arm is self.base else 1)
         self.note(f"opening {arm.name}")
         try:
             fate.facts = seat.open(arm.path, arm.target, arm.spec, arm.feeds).facts
             _refuse_simulated(arm, fate.facts)
+            self._refuse_other_runtime(arm, fate.facts)
             answers = seat.outputs()
             seat.leave()
         except UsageError:
@@ -144,18 +136,35 @@ class _Comparison:
             return None
         return answers
 
+    def _refuse_other_runtime(self, arm: Arm, facts: SessionFacts) -> None:
+        before = self.earlier.onnxruntime(arm.name) if self.earlier else None
+        if before is not None and before != facts.onnxruntime:
+            raise UsageError(
+                f"the earlier units of {arm.name} were measured with another onnxruntime",
+                cause=f"{before} then, {facts.onnxruntime} now",
+                fix="leave --retry out",
+            )
+
     def _measurable(self) -> list[Arm]:
-        out = {name for name, fate in self.fates.items() if fate.duplicate_of or fate.failure}
-        return [arm for arm in self.arms[1:] if arm.name not in out]
+        return [arm for arm in self.arms[1:] if self.fates[arm.name].runs]
 
     def _measure(self) -> None:
         runners = {arm.name: arm for arm in self._measurable()}
         if not runners:
             return
-        self.race = Race(runners, self.options.alpha, min_effect=self.options.min_effect)
-        schedule = Schedule(self.options.seed)
-        while alive := [name for name in self.race.alive if not self.fates[name].failure]:
-            if self.units and self._spent() + self._unit_s() > self.options.budget_s:
+        options = self.options
+        self.race = Race(
+            runners,
+            options.alpha,
+            min_effect=options.min_effect,
+            quantiles=options.by,
+            max_slowdown=options.max_slowdown,
+        )
+        for unit in self.earlier.units if self.earlier else ():
+            self._count(unit)
+        schedule = Schedule(self.seed)
+        while alive := [name for name in self.race.alive if self.fates[name].runs]:
+            if self._own_units() and self._spent() + self._unit_s() > options.budget_s:
                 break
             turn = schedule.next(alive)
             arm = self.base if turn.arm is None else runners[turn.arm]
@@ -167,131 +176,82 @@ class _Comparison:
                 self.fates[failed.arm.name].failure = str(failed.error)
                 continue
             self._judge(unit)
-        if len(self.units) == 1:
+        if len(self._own_units()) == 1:
             self.note(self._plan_words())
 
     def _judge(self, unit: UnitRecord) -> None:
+        found = self._count(unit)
+        if len(self._own_units()) == 2:
+            self.note(self._plan_words())
+        if found is None:
+            return
+        first = found.by[0]
+        self.note(f"unit {len(self.units)}, {self._spent():.0f} s: {unit.arm}: {first.reason}")
+        assert self.race is not None
+        if first.units == self.race.min_units and not found.proven and first.noise is not None:
+            self.note(self._forecast_words(first))
+
+    def _count(self, unit: UnitRecord) -> Finding | None:
         assert self.race is not None
         self.units.append(unit)
-        if len(self.units) == 2:
-            self.note(self._plan_words())
         if unit.arm is None:
-            self.race.add_sentinel(unit.base_ms, unit.arm_ms)
-            return
-        verdict = self.race.add(unit.arm, base=unit.base_ms, arm=unit.arm_ms)
-        self.note(f"unit {len(self.units)}, {self._spent():.0f} s: {unit.arm}: {verdict.reason}")
-        if verdict.units == self.race.min_units and not verdict.decided and verdict.noise is not None:
-            self.note(self._forecast_words(verdict))
+            self.race.add_sentinel(*unit.slots_ms)
+        elif unit.arm in self.race.arms:
+            return self.race.add(unit.arm, base=unit.base_ms, arm=unit.arm_ms)
+        return None
 
     def _plan_words(self) -> str:
-        fits = len(self.units) + max(0, int((self.options.budget_s - self._spent()) / self._unit_s()))
-        each = fits * 3 // 4 // max(1, len(self._measurable()))
-        alpha = self.options.alpha / max(1, len(self._measurable()))
+        budget, arms = self.options.budget_s, max(1, len(self._measurable()))
+        fits = len(self.units) + max(0, int((budget - self._spent()) / self._unit_s()))
+        each = fits * 3 // 4 // arms
+        alpha = self.options.alpha / (arms * len(self.options.by))
         resolves = [(noise, resolvable_effect(noise, each, alpha=alpha)) for noise in _NOISES]
         told = ", ".join(f"{effect:.1%} at {noise:.0%} noise" for noise, effect in resolves if effect is not None)
         units = f"{each} unit{'s' if each != 1 else ''}"
-        words = f"a unit takes {self._unit_s():.1f} s: {self.options.budget_s:g} s buy about {units} per arm"
+        words = f"a unit takes {self._unit_s():.1f} s: {budget:g} s buy about {units} per arm"
         return f"{words}, which resolve {told}" if told else f"{words}, too few for any verdict: raise --budget"
 
     def _forecast_words(self, verdict: Verdict) -> str:
-        found = self._forecast(verdict)
-        assert found is not None
+        found = self._outlook().forecast(verdict)
         return (
             f"noise is {found.noise:.1%} per unit: about {found.units_to_find} units find {found.min_effect:.1%}, "
             f"{found.units_to_equate} prove there is no more; {found.reason}"
         )
 
-    def _forecast(self, verdict: Verdict) -> Forecast | None:
-        """What the whole budget could resolve for this arm, at the noise seen."""
-        if verdict.noise is None:
-            return None
-        left = max(0.0, self.options.budget_s - self._spent())
-        more = int(left / self._unit_s() * 3 / 4 / max(1, len(self.race.alive) if self.race else 1))
-        return forecast(verdict.noise, self.options.min_effect, verdict.units + more, alpha=verdict.alpha)
-
-    def _settled_after(self, outlook: Forecast) -> float:
-        """The budget that settles this arm, with all others that need units running beside it."""
+    def _outlook(self) -> Outlook:
         rivals = max(1, len(self.race.alive) if self.race else 1)
-        begun = self._spent() - sum(unit.total_s for unit in self.units)
-        return begun + outlook.units_to_equate * rivals * self._unit_s() * 4 / 3
+        begun = self._spent() - sum(unit.total_s for unit in self._own_units())
+        return Outlook(self._unit_s(), max(0.0, self.options.budget_s - self._spent()), rivals, begun)
+
+    def _own_units(self) -> list[UnitRecord]:
+        """Those measured in this call."""
+        return self.units[len(self.earlier.units) if self.earlier else 0 :]
 
     def _spent(self) -> float:
         return time.monotonic() - self.started
 
     def _unit_s(self) -> float:
         """Seconds a unit takes; the first one, which starts processes, only counts while it is alone."""
-        recent = self.units[1:] or self.units
+        own = self._own_units() or self.units
+        recent = own[1:] or own
         return sum(unit.total_s for unit in recent) / len(recent)
 
     def _result(self, status: Any, probe: EnvironmentProbe) -> CompareResult:
-        spent = self._spent()
-        sentinels = [unit for unit in self.units if unit.arm is None]
-        control = Judge(self.options.min_effect, self.options.alpha)
-        for unit in sentinels:
-            control.add(unit.base_ms, unit.arm_ms)
-        return CompareResult(
+        progress = Progress(
             status=status,
-            protocol=COMPARE_PROTOCOL,
-            base=self.base.name,
-            arms=tuple(self._arm_result(arm, spent) for arm in self.arms),
-            min_effect=self.options.min_effect,
-            alpha=self.options.alpha,
-            seed=self.options.seed,
-            budget_s=self.options.budget_s,
-            total_s=spent,
-            unit_s=self._unit_s() if self.units else None,
-            unit_plan=self.options.unit,
+            total_s=self._spent() + (self.earlier.total_s if self.earlier else 0.0),
+            seeds=(*(self.earlier.seeds if self.earlier else ()), self.seed),
+            outlook=self._outlook() if self.units else None,
             fresh_processes=self.bench.fresh_processes,
-            sentinel_units=len(sentinels),
-            sentinel_noise=control.verdict().noise,
             environment=probe.finish(self.bench.cpu_s),
-            warnings=tuple(self._warnings()),
-            units=tuple(self.units),
         )
+        return compare_result(self.arms, self.as_written, self.options, self.fates, self.race, self.units, progress)
 
-    def _arm_result(self, arm: Arm, spent: float) -> ArmResult:
-        fate = self.fates[arm.name]
-        verdict = None if arm is self.base else self._verdict(arm, fate)
-        open_question = verdict is not None and not verdict.decided and fate.failure is None
-        outlook = self._forecast(verdict) if verdict and open_question and self.units else None
-        return ArmResult(
-            name=arm.name,
-            model=str(arm.path),
-            fingerprint=arm.fingerprint,
-            precision=arm.precision,
-            target=str(arm.target),
-            runtime=arm.runtime.name if arm.runtime else None,
-            facts=fate.facts,
-            p50_ms=self._p50(arm),
-            verdict=verdict,
-            sentence=sentence(arm.name, self.base.name, verdict, spent) if verdict else f"{arm.name} is the base",
-            outputs=fate.outputs,
-            forecast=outlook,
-            settled_after_s=self._settled_after(outlook) if outlook else None,
-            failure=fate.failure,
-        )
 
-    def _verdict(self, arm: Arm, fate: _Fate) -> Verdict:
-        found = self.race.verdicts().get(arm.name) if self.race else None
-        blank = found or Judge(self.options.min_effect, self.options.alpha).verdict()
-        if fate.duplicate_of is not None:
-            return replace(blank, kind=VerdictKind.DUPLICATE, reason=fate.duplicate_of)
-        if fate.failure is not None:
-            return replace(blank, kind=VerdictKind.INVALID, effect=None, low=None, high=None, reason=fate.failure)
-        return blank
-
-    def _warnings(self) -> Iterator[str]:
-        for name, fate in self.fates.items():
-            cosine = fate.outputs.cosine if fate.outputs else None
-            if cosine is not None and cosine < _UNRELATED:
-                yield f"{name} answers something else than {self.base.name} (cosine {cosine:.3f}): the same model?"
-
-    def _p50(self, arm: Arm) -> float | None:
-        if arm is self.base:
-            medians = [median(unit.base_ms) for unit in self.units]
-        else:
-            medians = [median(unit.arm_ms) for unit in self.units if unit.arm == arm.name]
-        return median(medians) if medians else None
+def _long_enough(options: CompareOptions) -> UnitPlan:
+    """Bursts in which the quantiles asked for can be seen; a leg is two bursts or more."""
+    runs = math.ceil(max(tail_runs(quantile) for quantile in options.by) / 2)
+    return replace(options.unit, burst_runs=max(options.unit.burst_runs, runs))
 
 
 def _refuse_simulated(arm: Arm, facts: SessionFacts) -> None:

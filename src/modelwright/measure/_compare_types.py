@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 from modelwright.errors import ExecutionError, UsageError
-from modelwright.judge import Forecast, Verdict
+from modelwright.judge import TYPICAL, WORK, Finding, Forecast
 from modelwright.measure._environment import Environment
-from modelwright.measure._subject import InputChoice
+from modelwright.measure._outputs import OutputCheck
+from modelwright.measure._subject import InputChoice, InputFact
 from modelwright.measure._unit import UnitPlan, UnitRecord
 from modelwright.targets import SessionFacts
 
-COMPARE_PROTOCOL = "compare-1"
+COMPARE_PROTOCOL = "compare-2"
 """Goes up when units measured before and after must not be mixed."""
 
 DEFAULT_BUDGET_S = 120.0
@@ -21,18 +23,26 @@ DEFAULT_BUDGET_S = 120.0
 
 @dataclass(frozen=True)
 class CompareOptions:
-    """`target` and `threads` are for arms that do not say otherwise. `measure_duplicates` times identical arms too."""
+    """`target` and `threads` are for arms that do not say otherwise. `by` are the quantiles of the run time that are
+    judged. An arm proven slower by more than `max_slowdown` fails the gate. Arms with other answers than the base are
+    refused unless `allow_different`. `measure_duplicates` times identical arms too. `seed` is for the coins; None draws
+    one from the system. The units of `retry`, a result of the same comparison, count too.
+    """
 
     target: str = "cpu"
     threads: int | None = None
     budget_s: float = DEFAULT_BUDGET_S
     min_effect: float = 0.02
     alpha: float = 0.05
-    seed: int = 0
+    by: tuple[float, ...] = (WORK, TYPICAL)
+    max_slowdown: float | None = None
+    allow_different: bool = False
+    seed: int | None = None
     inputs: InputChoice = field(default_factory=InputChoice)
     measure_duplicates: bool = False
     wait: bool = True
     unit: UnitPlan = field(default_factory=UnitPlan)
+    retry: Path | None = None
 
     def check(self) -> None:
         if not (math.isfinite(self.budget_s) and self.budget_s > 0):
@@ -45,55 +55,61 @@ class CompareOptions:
             raise UsageError(
                 f"--threads {self.threads} is not possible", cause="the smallest is 1", fix="try --threads 1"
             )
-
-
-@dataclass(frozen=True)
-class OutputCheck:
-    """An arm's answers beside the base's. `problem` is set when they are no answers at all."""
-
-    problem: str | None
-    cosine: float | None
-    max_abs: float | None
+        if self.max_slowdown is not None and not 0 < self.max_slowdown < 1:
+            raise UsageError(
+                f"--max-slowdown {self.max_slowdown:g} is not possible",
+                cause="it is a share between 0 and 1, or a percentage",
+                fix="try --max-slowdown 3%",
+            )
+        if not self.by or len(set(self.by)) < len(self.by):
+            raise UsageError("--by is not possible", cause="it names quantiles, each once", fix="try --by p10 --by p50")
 
 
 @dataclass(frozen=True)
 class ArmResult:
-    """One arm. `verdict` is None for the base; `p50_ms` is the median over its units of their medians.
+    """One arm. `verdict` is None for the base; `times_ms` has one time for each quantile asked for, the median over the
+    units in which the arm was measured. `within` answers the gate: None is cannot tell, or not asked.
 
-    While it is not decided, `forecast` says what the budget can resolve and `settled_after_s` which budget would do.
+    While nothing is proven, `forecast` says what the budget can resolve and `settled_after_s` which budget would do.
     """
 
     name: str
     model: str
     fingerprint: str
+    identity: str
     precision: str | None
     target: str
     runtime: str | None
     facts: SessionFacts | None
-    p50_ms: float | None
-    verdict: Verdict | None
+    times_ms: tuple[float | None, ...]
+    verdict: Finding | None
     sentence: str
+    within: bool | None
     outputs: OutputCheck | None
     forecast: Forecast | None
     settled_after_s: float | None
+    refused: str | None
     failure: str | None
 
 
 @dataclass(frozen=True)
 class CompareResult:
-    """A comparison. Every verdict can be computed again from `units`."""
+    """A comparison: what was asked, what was fed, and every sample. Every verdict can be computed again from `units`.
+
+    `seeds` are those of the coins, one for each call that added units; `inputs_digest` is of the arrays fed.
+    """
 
     status: Literal["complete", "interrupted", "failed"]
     protocol: str
     base: str
     arms: tuple[ArmResult, ...]
-    min_effect: float
-    alpha: float
-    seed: int
-    budget_s: float
+    options: CompareOptions
+    arms_as_written: tuple[str, ...]
+    inputs: tuple[InputFact, ...]
+    inputs_digest: str
+    seeds: tuple[int, ...]
     total_s: float
     unit_s: float | None
-    unit_plan: UnitPlan
     fresh_processes: bool
     sentinel_units: int
     sentinel_noise: float | None
@@ -102,8 +118,14 @@ class CompareResult:
     units: tuple[UnitRecord, ...]
 
     @property
-    def regressed(self) -> bool:
-        return any(arm.verdict is not None and arm.verdict.kind == "regressed" for arm in self.arms)
+    def within(self) -> bool | None:
+        """Whether all arms keep `max_slowdown`: one that is proven slower decides, one that is open leaves it open."""
+        answers = [arm.within for arm in self.arms if arm.verdict is not None]
+        return False if False in answers else None if None in answers else True
+
+    @property
+    def refused(self) -> tuple[ArmResult, ...]:
+        return tuple(arm for arm in self.arms if arm.refused is not None)
 
     @property
     def broken(self) -> tuple[ArmResult, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,8 @@ _NS = 1_000_000_000
 _NEVER = 1 << 62
 _WINDOW_RUNS = 5
 _WINDOW_NS = 20_000_000
+_TICKS_SEEN = 100
+_LONGEST_TICK_NS = 100_000_000
 
 
 @dataclass(frozen=True)
@@ -75,12 +77,27 @@ def measure_leg(session: BoundSession, feeds: Mapping[str, Any], plan: LegPlan, 
     return Leg(tuple(warmup.tolist()), tuple(samples.tolist()), steady)
 
 
-class TimedLoop:
-    """One session on one input; what every run took goes to the sink."""
+def tick_ns() -> int:
+    """The smallest step between two readings of the clock: its tick, or the time a reading takes if that is longer."""
+    clock = time.perf_counter_ns
+    steps: list[int] = []
+    end = clock() + _LONGEST_TICK_NS
+    before = clock()
+    while len(steps) < _TICKS_SEEN and before < end:
+        now = clock()
+        if now > before:
+            steps.append(now - before)
+        before = now
+    return min(steps, default=_LONGEST_TICK_NS)
 
-    def __init__(self, session: BoundSession, feeds: Mapping[str, Any], sink: SampleSink) -> None:
+
+class TimedLoop:
+    """One session on one input; what every run took, or every so many together on average, goes to the sink."""
+
+    def __init__(self, session: BoundSession, feeds: Mapping[str, Any], sink: SampleSink, batch: int = 1) -> None:
         self._session = session
-        self._run = session.native.run
+        self._batch = batch
+        self._run = session.native.run if batch == 1 else _repeated(session.native.run, batch)
         self._names = [spec.name for spec in session.outputs]
         self._feeds = dict(feeds)
         self._sink = sink
@@ -132,19 +149,27 @@ class TimedLoop:
 
     def _timed(self, room: Nanoseconds, until_ns: int) -> int:
         run, names, feeds, clock = self._run, self._names, self._feeds, time.perf_counter_ns
-        index = 0
+        index, batch = 0, self._batch
         try:
             for index in range(len(room)):
                 start = clock()
                 run(names, feeds)
                 end = clock()
-                room[index] = end - start
+                room[index] = (end - start) // batch
                 if end >= until_ns:
                     break
         except Exception as error:  # noqa: BLE001 - onnxruntime raises its own C++ exception types here
             self._sink.advance(index)
             raise _failed(self._session, error) from None
         return index + 1
+
+
+def _repeated(run: Callable[..., Any], batch: int) -> Callable[..., None]:
+    def runs(names: list[str], feeds: Mapping[str, Any]) -> None:
+        for _ in range(batch):
+            run(names, feeds)
+
+    return runs
 
 
 @contextmanager

@@ -1,43 +1,145 @@
-"""Are an arm's answers answers at all? A broken arm must not win by being fast."""
+"""Are an arm's answers those of the base? An arm that answers something else must not win by being fast."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
-from modelwright.measure._compare_types import OutputCheck
+from modelwright.graph import Precision
 from modelwright.metrics import compare
+from modelwright.stages.validate import cosine_bound, top1_bound
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Outputs = Mapping[str, NDArray[Any]]
+    Leaf = NDArray[Any]
 else:
     np = lazy("numpy")
 
-
-def check_outputs(base: Outputs, arm: Outputs) -> OutputCheck:
-    """The worst cosine and the largest difference over all outputs; different names or shapes are a problem, and so
-    are NaN and infinity where the base has none."""
-    problem = _problem(base, arm)
-    if problem is not None:
-        return OutputCheck(problem, None, None)
-    floats = [name for name, value in base.items() if value.dtype.kind == "f"]
-    scores = [compare(base[name], arm[name]) for name in floats]
-    cosines = [score.cosine.value for score in scores if score.cosine.value is not None]
-    largest = [score.max_abs.value for score in scores if score.max_abs.value is not None]
-    return OutputCheck(None, min(cosines, default=None), max(largest, default=None))
+Outputs = Mapping[str, Any]
+_HALVES = ("float16", "bfloat16")
+_COARSEST = "w8a8"
 
 
-def _problem(base: Outputs, arm: Outputs) -> str | None:
-    if list(base) != list(arm):
-        return f"its outputs are {', '.join(arm)}, the base's are {', '.join(base)}"
-    for name, expected in base.items():
-        found = arm[name]
-        if found.shape != expected.shape:
-            return f"output {name} has shape {list(found.shape)}, the base's {list(expected.shape)}"
-        if found.dtype.kind == "f" and not np.isfinite(found).all() and np.isfinite(expected).all():
-            return f"output {name} is not finite"
-    return None
+@dataclass(frozen=True)
+class OutputCheck:
+    """An arm's answers beside the base's: the worst output by each measure that applies. `different` says how they are
+    not the base's, by the bound of `precision`, or why that could not be found out."""
+
+    different: str | None
+    precision: str
+    cosine: float | None
+    relative_error: float | None
+    equal: float | None
+    max_abs: float | None
+
+
+def check_outputs(base: Outputs, arm: Outputs, *tolerances: str) -> OutputCheck:
+    """Every output of the arm beside the base's, by its kind: numbers by cosine and relative error, integers, truth
+    values and strings by the share that is equal, sequences and maps part by part. The loosest tolerance decides."""
+    precision = min(tolerances, key=cosine_bound)
+    expected, found = dict(_leaves(base)), dict(_leaves(arm))
+    if list(expected) != list(found):
+        return _different(f"its outputs are {_names(found)}, those of the base {_names(expected)}", precision)
+    checks = [_check(name, expected[name], found[name], precision) for name in expected]
+    different = next((check.different for check in checks if check.different), None)
+    compared = [check for check in checks if check.cosine is not None or check.equal is not None]
+    if different is None and not compared:
+        different = "its answers are empty, so there is nothing to compare"
+    return OutputCheck(
+        different=different,
+        precision=precision,
+        cosine=_least(check.cosine for check in checks),
+        relative_error=_largest(check.relative_error for check in checks),
+        equal=_least(check.equal for check in checks),
+        max_abs=_largest(check.max_abs for check in checks),
+    )
+
+
+def _leaves(outputs: Outputs) -> Iterator[tuple[str, Leaf]]:
+    """The tensors of all outputs under the names they have inside sequences and maps."""
+    for name, value in outputs.items():
+        if isinstance(value, Mapping):
+            yield from _leaves({f"{name}[{key!r}]": part for key, part in value.items()})
+        elif isinstance(value, list | tuple):
+            yield f"{name}.length", np.array([len(value)])
+            yield from _leaves({f"{name}[{place}]": part for place, part in enumerate(value)})
+        else:
+            yield name, np.asarray(value)
+
+
+def _check(name: str, base: Leaf, arm: Leaf, precision: str) -> OutputCheck:
+    if arm.shape != base.shape:
+        return _different(f"{name} has shape {list(arm.shape)}, that of the base {list(base.shape)}", precision)
+    numbers = base.dtype.kind == "f"
+    if (arm.dtype.kind == "f") != numbers:
+        return _different(f"{name} is {arm.dtype}, that of the base {base.dtype}", precision)
+    if base.size == 0:
+        return OutputCheck(None, precision, None, None, None, None)
+    return _numbers(name, base, arm, precision) if numbers else _things(name, base, arm, precision)
+
+
+def _things(name: str, base: Leaf, arm: Leaf, precision: str) -> OutputCheck:
+    """Classes, token ids, masks, words: near is not equal."""
+    equal = float(np.mean(base == arm))
+    bound = top1_bound(precision)
+    words = f"{equal:.1%} of {name} equal, {precision} needs {bound:.0%}" if equal < bound else None
+    return OutputCheck(words, precision, None, None, equal, None)
+
+
+def _numbers(name: str, base: Leaf, arm: Leaf, precision: str) -> OutputCheck:
+    """The cosine does not see a wrong size and says nothing of zeros or of a single number; the relative error does."""
+    gaps = np.isnan(base) & np.isnan(arm)
+    scores = compare(np.where(gaps, 0, base), np.where(gaps, 0, arm))
+    if scores.problem is not None:
+        return _different(
+            f"{name}: {scores.problem.replace('candidate', 'arm').replace('reference', 'base')}", precision
+        )
+    cosine, error = scores.cosine.value, scores.relative_l2.value
+    least = cosine_bound(precision)
+    # Two vectors of one length that are so far apart have exactly that cosine.
+    most = math.sqrt(2 * (1 - least))
+    different = None
+    if cosine is None:
+        different = f"{name}: {'the base' if error is None else 'the arm'} answers only zeros"
+    elif cosine < least:
+        different = f"cosine {cosine:.5f} of {name}, {precision} needs {least}"
+    elif error is None or error > most:
+        different = f"{name} is {_percent(error)} off, {precision} may be {most:.1%}"
+    return OutputCheck(different, precision, cosine, error, None, scores.max_abs.value)
+
+
+def _percent(error: float | None) -> str:
+    return "far" if error is None else f"{error:.1%}"
+
+
+def _different(words: str, precision: str) -> OutputCheck:
+    return OutputCheck(words, precision, None, None, None, None)
+
+
+def tolerance(precision: Precision) -> str:
+    """The precision by whose bound answers are judged, for labels that the gate of a build has no bound for too."""
+    if precision.quantized is False:
+        halves = any(share.dtype in _HALVES for share in precision.weights)
+        return "fp16" if halves else "fp32"
+    try:
+        cosine_bound(precision.label or "")
+    except KeyError:
+        return _COARSEST
+    return precision.label or _COARSEST
+
+
+def _names(leaves: Mapping[str, Leaf]) -> str:
+    return ", ".join(leaves) or "none"
+
+
+def _least(values: Iterator[float | None]) -> float | None:
+    return min((value for value in values if value is not None), default=None)
+
+
+def _largest(values: Iterator[float | None]) -> float | None:
+    return max((value for value in values if value is not None), default=None)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
-from modelwright.measure._leg import LegPlan, TimedLoop, measure_leg
+from modelwright.measure._leg import LegPlan, TimedLoop, measure_leg, tick_ns
 from modelwright.measure._sink import SampleSink
 from modelwright.targets import BoundSession, SessionFacts, SessionSpec, Target, open_session
 from modelwright.worker import task
@@ -30,22 +30,26 @@ _NS = 1_000_000_000
 @dataclass(frozen=True)
 class Opened:
     """A session is open. `import_s` loaded onnxruntime (0 when it was there), `open_s` registered the EP and made
-    the session; `facts.create_s` is the second part of that alone."""
+    the session; `facts.create_s` is the second part of that alone. `tick_ns` is the smallest step of the clock that
+    can be seen."""
 
     pid: int
     facts: SessionFacts
     import_s: float
     open_s: float
+    tick_ns: int
 
 
 @dataclass(frozen=True)
 class Bursts:
-    """So many bursts, each of at least so many runs and so much time, after a guard that is not timed."""
+    """So many bursts, each of at least so many samples and so much time, after a guard that is not timed. A sample is
+    the mean of `batch` runs."""
 
     count: int
     runs: int
     burst_s: float
     guard_s: float
+    batch: int = 1
 
 
 @dataclass
@@ -79,7 +83,7 @@ def open_seat(model: str, target: Target, spec: SessionSpec, feeds: Mapping[str,
     _seat.session = session
     # The parent's arrays are views of a mapped file; the model gets memory of its own.
     _seat.feeds = {name: np.array(array) for name, array in feeds.items()}
-    return Opened(os.getpid(), session.facts, imported - started, opened - imported)
+    return Opened(os.getpid(), session.facts, imported - started, opened - imported, tick_ns())
 
 
 @task
@@ -111,7 +115,7 @@ def burst_seat(bursts: Bursts) -> tuple[tuple[int, ...], ...]:
     session, feeds = _seat.taken()
     guard = TimedLoop(session, feeds, SampleSink())
     guard.at_least(1, round(bursts.guard_s * _NS))
-    loop = TimedLoop(session, feeds, SampleSink())
+    loop = TimedLoop(session, feeds, SampleSink(), bursts.batch)
     loop.exactly(1)
     taken = [loop.at_least(bursts.runs, round(bursts.burst_s * _NS)) for _ in range(bursts.count)]
     return tuple(tuple(burst.tolist()) for burst in taken)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from modelwright.errors import WrightError
+from modelwright.judge import MIN_TICKS
 from modelwright.measure._arm import Arm
 from modelwright.measure._schedule import blocks_per_unit, segments
 from modelwright.measure._seat import Seat
@@ -29,12 +31,14 @@ class UnitPlan:
 
 @dataclass(frozen=True)
 class UnitRecord:
-    """Every sample of one unit, in ns, by burst. `arm` None is a sentinel: the base against itself."""
+    """Every sample of one unit, in ns, by burst. `arm` None is a sentinel: the base against itself. Where a run is too
+    short for the clock a sample is the mean of `batch` runs."""
 
     number: int
     arm: str | None
     base_first: bool
     blocks: int
+    batch: int
     base_warmup_ns: tuple[int, ...]
     arm_warmup_ns: tuple[int, ...]
     base_ns: tuple[tuple[int, ...], ...]
@@ -49,6 +53,24 @@ class UnitRecord:
     @property
     def arm_ms(self) -> list[float]:
         return _milliseconds(self.arm_ns)
+
+    @property
+    def slots_ms(self) -> tuple[list[float], list[float]]:
+        """The samples of the first slot, then those of the second, whoever had it."""
+        return (self.base_ms, self.arm_ms) if self.base_first else (self.arm_ms, self.base_ms)
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """A warm session, and the tick of the clock it is timed with."""
+
+    warmup_ns: tuple[int, ...]
+    tick_ns: int
+
+    @property
+    def batch(self) -> int:
+        """Runs that have to be timed together for the clock to tick often enough."""
+        return max(1, math.ceil(MIN_TICKS * self.tick_ns / max(1, min(self.warmup_ns))))
 
 
 class ArmFailed(Exception):
@@ -94,9 +116,10 @@ class Bench:
         started = time.monotonic()
         order = (base, arm) if base_first else (arm, base)
         try:
-            warmups = [self._opened(one, slot) for slot, one in enumerate(order)]
+            ready = [self._opened(one, slot) for slot, one in enumerate(order)]
             open_s = time.monotonic() - started
-            bursts = self._bursts(order)
+            batch = max(one.batch for one in ready)
+            bursts = self._bursts(order, batch)
             self._left(order)
         except ArmFailed:
             self.close()
@@ -109,26 +132,27 @@ class Bench:
             arm=None if arm is base else arm.name,
             base_first=base_first,
             blocks=blocks,
-            base_warmup_ns=warmups[base_slot],
-            arm_warmup_ns=warmups[arm_slot],
+            batch=batch,
+            base_warmup_ns=ready[base_slot].warmup_ns,
+            arm_warmup_ns=ready[arm_slot].warmup_ns,
             base_ns=tuple(bursts[base_slot]),
             arm_ns=tuple(bursts[arm_slot]),
             open_s=open_s,
             total_s=time.monotonic() - started,
         )
 
-    def _opened(self, arm: Arm, slot: int) -> tuple[int, ...]:
+    def _opened(self, arm: Arm, slot: int) -> _Ready:
         with _blamed(arm):
             seat = self.seat(arm, slot)
-            seat.open(arm.path, arm.target, arm.spec, arm.feeds)
-            return seat.warm(self._plan.warmup_cap_s)
+            opened = seat.open(arm.path, arm.target, arm.spec, arm.feeds)
+            return _Ready(seat.warm(self._plan.warmup_cap_s), opened.tick_ns)
 
-    def _bursts(self, order: tuple[Arm, Arm]) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+    def _bursts(self, order: tuple[Arm, Arm], batch: int) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
         plan = self._plan
         taken: tuple[list[tuple[int, ...]], list[tuple[int, ...]]] = ([], [])
         for slot, count in segments(self._blocks):
             with _blamed(order[slot]):
-                bursts = Bursts(count, plan.burst_runs, plan.burst_s, plan.guard_s)
+                bursts = Bursts(count, plan.burst_runs, plan.burst_s, plan.guard_s, batch)
                 taken[slot].extend(self.seat(order[slot], slot).burst(bursts))
         return taken
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
 from modelwright.judge import VerdictKind
-from modelwright.measure import ArmResult, CompareResult
+from modelwright.measure import ArmResult, CompareResult, quantile_name
 from modelwright.report.perf import milliseconds
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ _STYLES = {
     VerdictKind.REGRESSED: "bold red",
     VerdictKind.EQUIVALENT: "bold cyan",
     VerdictKind.INVALID: "red",
+    VerdictKind.MIXED: "bold magenta",
 }
 
 
@@ -29,7 +30,7 @@ def render_compare(result: CompareResult, console: rich.console.Console) -> None
     for arm in result.arms:
         if arm.verdict is not None:
             console.print(rich.text.Text(arm.sentence, style=_STYLES.get(arm.verdict.kind, "yellow")), soft_wrap=True)
-            for line in _next_steps(arm):
+            for line in (*_next_steps(arm), *_gate(arm, result)):
                 console.print(rich.text.Text(f"  {line}", style="dim"), soft_wrap=True)
     for warning in result.warnings:
         console.print(rich.text.Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
@@ -41,13 +42,14 @@ def render_compare(result: CompareResult, console: rich.console.Console) -> None
 
 def _table(result: CompareResult) -> rich.table.Table:
     table = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
-    for title in ("arm", "verdict", "p50", "precision", "target", "threads", "onnxruntime", "answers"):
+    times = [quantile_name(quantile) for quantile in result.options.by]
+    for title in ("arm", "verdict", *times, "precision", "target", "threads", "onnxruntime", "answers"):
         table.add_column(title, overflow="fold")
     for arm in result.arms:
         kind = arm.verdict.kind if arm.verdict else None
         word = rich.text.Text(kind.value if kind else "base", style=_STYLES.get(kind, "") if kind else "dim")
-        p50 = milliseconds(arm.p50_ms) if arm.p50_ms is not None else "-"
-        table.add_row(arm.name, word, p50, arm.precision or "unknown", arm.target, *_bound(arm), _answers(arm))
+        shown = [milliseconds(time) if time is not None else "-" for time in arm.times_ms]
+        table.add_row(arm.name, word, *shown, arm.precision or "unknown", arm.target, *_bound(arm), _answers(arm))
     return table
 
 
@@ -59,13 +61,14 @@ def _bound(arm: ArmResult) -> tuple[str, str]:
 
 
 def _answers(arm: ArmResult) -> str:
-    if arm.outputs is None:
+    found = arm.outputs
+    if found is None:
         return "-"
-    if arm.outputs.problem is not None:
-        return arm.outputs.problem
-    if arm.outputs.cosine is None:
-        return "same shapes, finite"
-    return f"cosine {arm.outputs.cosine:.5f}"
+    if found.different is not None:
+        return f"differ: {found.different}"
+    cosine = f"cosine {found.cosine:.5f}" if found.cosine is not None else None
+    equal = f"{found.equal:.1%} equal" if found.equal is not None else None
+    return ", ".join(words for words in (cosine, equal) if words)
 
 
 def _next_steps(arm: ArmResult) -> list[str]:
@@ -78,6 +81,16 @@ def _next_steps(arm: ArmResult) -> list[str]:
     ]
 
 
+def _gate(arm: ArmResult, result: CompareResult) -> list[str]:
+    margin = result.options.max_slowdown
+    if margin is None:
+        return []
+    limit = f"more than {100 * margin:g} % slower"
+    if arm.within is None:
+        return [f"gate: cannot tell whether {arm.name} is {limit}"]
+    return [f"gate: {arm.name} is proven {'not ' if arm.within else ''}to be {limit}"]
+
+
 def _protocol(result: CompareResult) -> str:
     sentinel = f"{result.sentinel_units} A/A sentinel units"
     if result.sentinel_noise is not None and result.sentinel_units > 3:
@@ -85,4 +98,8 @@ def _protocol(result: CompareResult) -> str:
     load = result.environment.foreign_load.value
     foreign = "unknown" if load is None else f"{load:.1f} CPUs"
     fresh = "processes" if result.fresh_processes else "sessions"
-    return f"{len(result.units)} units of fresh {fresh}, {sentinel}, foreign load {foreign}, seed {result.seed}"
+    seeds = ", ".join(map(str, result.seeds))
+    return (
+        f"{len(result.units)} units of fresh {fresh}, {sentinel}, foreign load {foreign}, coins from seed {seeds}; "
+        "an effect at the moment of its proof leans outward: quote the interval"
+    )

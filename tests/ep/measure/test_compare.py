@@ -13,8 +13,16 @@ from onnx import helper, numpy_helper
 
 from modelwright._json import dumps
 from modelwright.errors import InputError, UsageError
-from modelwright.judge import Judge
-from modelwright.measure import CompareOptions, ComparisonFailed, ComparisonInterrupted, InputChoice, UnitPlan, compare
+from modelwright.judge import Race
+from modelwright.measure import (
+    CompareOptions,
+    ComparisonFailed,
+    ComparisonInterrupted,
+    InputChoice,
+    UnitPlan,
+    compare,
+    save_result,
+)
 from support import models
 
 QUICK = UnitPlan(burst_s=0.01, burst_runs=3, guard_s=0.002, warmup_cap_s=0.02)
@@ -30,16 +38,20 @@ def home(tmp_path, monkeypatch):
 
 
 def options(**changes):
-    return CompareOptions(threads=1, budget_s=20, unit=QUICK, inputs=InputChoice(batch=64), **changes)
+    """One question at a loose level: enough to see the wiring, in few units."""
+    given = {"threads": 1, "budget_s": 30, "unit": QUICK, "inputs": InputChoice(batch=64), "by": (0.1,), "alpha": 0.2}
+    return CompareOptions(**{**given, **changes})
 
 
 def stack(folder, depth, name):
-    """`depth` square layers: twice the depth is twice the work."""
+    """`depth` square layers of nearly nothing: twice the depth is twice the work and the same answers."""
     nodes, weights = [], []
     for layer in range(depth):
-        weights.append(models.weight(f"w{layer}", 96, 96))
-        nodes.append(helper.make_node("MatMul", [f"h{layer}" if layer else "x", f"w{layer}"], [f"m{layer}"]))
-        nodes.append(helper.make_node("Tanh", [f"m{layer}"], [f"h{layer + 1}" if layer + 1 < depth else "y"]))
+        matrix = 1e-6 * np.random.default_rng(layer).standard_normal((96, 96)).astype(np.float32)
+        weights.append(numpy_helper.from_array(matrix, f"w{layer}"))
+        source, target = f"h{layer}" if layer else "x", f"h{layer + 1}" if layer + 1 < depth else "y"
+        nodes.append(helper.make_node("MatMul", [source, f"w{layer}"], [f"m{layer}"]))
+        nodes.append(helper.make_node("Add", [source, f"m{layer}"], [target]))
     shape = ["batch", 96]
     proto = models.model(nodes, [models.value("x", shape=shape)], [models.value("y", shape=shape)], weights)
     return models.save(proto, folder, name)
@@ -56,26 +68,75 @@ def fast(tmp_path):
 
 
 def test_half_the_work_is_faster_and_the_samples_prove_it(slow, fast):
-    result = compare([str(slow), str(fast)], options())
+    result = compare([str(slow), str(fast)], options(by=(0.1, 0.5)))
     arm = result.arms[1]
     assert arm.verdict.kind == "improved"
-    assert arm.verdict.low > 0.3
-    assert arm.sentence.startswith("fast is ")
-    judge = Judge(result.min_effect, result.alpha)
+    assert [verdict.quantile for verdict in arm.verdict.by] == [0.1, 0.5]
+    assert arm.verdict.by[0].low > 0.3
+    assert arm.sentence.startswith("fast is faster than slow: its work is about ")
+    race = Race(["fast"], result.options.alpha, min_effect=result.options.min_effect, quantiles=result.options.by)
     for unit in result.units:
         if unit.arm is None:
-            judge.add_sentinel(unit.base_ms, unit.arm_ms)
+            race.add_sentinel(*unit.slots_ms)
         else:
-            judge.add(unit.base_ms, unit.arm_ms)
-    assert judge.verdict() == arm.verdict
+            race.add("fast", base=unit.base_ms, arm=unit.arm_ms)
+    assert race.findings()["fast"] == arm.verdict
     assert dumps(result)
 
 
 def test_twice_the_work_regresses_and_the_base_is_the_first_arm(slow, fast):
     result = compare([f"base={fast}", f"other={slow}"], options())
     assert result.base == "base"
-    assert result.regressed
-    assert "slower than base" in result.arms[1].sentence
+    assert result.arms[1].verdict.kind == "regressed"
+    assert "other is slower than base" in result.arms[1].sentence
+
+
+def test_the_result_says_what_was_fed_and_asked_and_draws_its_own_seed(slow, fast):
+    results = [compare([str(slow), str(fast)], options(budget_s=0.1)) for _ in range(2)]
+    for result in results:
+        assert [(fact.name, fact.dtype, fact.shape) for fact in result.inputs] == [("x", "float32", (64, 96))]
+        assert result.options.inputs.batch == 64
+        assert result.arms_as_written == (str(slow), str(fast))
+    assert results[0].inputs_digest == results[1].inputs_digest
+    assert results[0].seeds != results[1].seeds
+
+
+@pytest.mark.parametrize(("margin", "within"), [(0.03, False), (0.9, True)])
+def test_the_gate_is_decided_at_its_margin(slow, fast, margin, within):
+    """Half as fast is more than 3 % slower, and less than 90 %."""
+    result = compare([f"base={fast}", f"other={slow}"], options(max_slowdown=margin))
+    assert result.within is within
+
+
+def test_without_units_the_gate_cannot_tell(slow, fast):
+    assert compare([str(slow), str(fast)], options(max_slowdown=0.03, budget_s=0.1)).within is None
+
+
+def test_retry_adds_units_to_those_of_the_file(slow, fast, tmp_path):
+    file = tmp_path / "first.json"
+    first = compare([str(slow), str(fast)], options(budget_s=0.1))
+    save_result(file, "compare", first)
+    again = compare([str(slow), str(fast)], options(retry=file))
+    assert again.units[: len(first.units)] == first.units
+    assert again.seeds[0] == first.seeds[0]
+    assert len(again.seeds) == 2
+    assert again.arms[1].verdict.kind == "improved"
+
+
+def test_units_of_another_comparison_are_refused(slow, fast, tmp_path):
+    file = tmp_path / "first.json"
+    save_result(file, "compare", compare([str(slow), str(fast)], options(budget_s=0.1)))
+    for arms, changes, what in (
+        ([str(slow), f"fast={fast}@level=basic"], {}, "the arms"),
+        ([str(slow), str(fast)], {"inputs": InputChoice(batch=64, seed=1)}, "the inputs"),
+        ([str(slow), str(fast)], {"by": (0.5,)}, "--by"),
+    ):
+        with pytest.raises(UsageError) as caught:
+            compare(arms, options(retry=file, **changes))
+        assert what in caught.value.cause
+    file.write_text(file.read_text().replace('"base_first":', '"base_first" :', 1))
+    with pytest.raises(InputError, match="no result of wright compare"):
+        compare([str(slow), str(fast)], options(retry=file))
 
 
 def test_the_coin_puts_the_base_into_both_slots(slow, fast):
@@ -94,7 +155,7 @@ def test_the_same_graph_with_the_same_options_is_a_duplicate_without_timing(slow
 
 
 def test_the_same_graph_with_other_options_is_measured(slow):
-    result = compare([f"a={slow}", f"b={slow}@level=basic"], options(min_effect=0.3))
+    result = compare([f"a={slow}", f"b={slow}@level=basic"], options(budget_s=0.1))
     assert result.units
     assert result.arms[1].facts.graph_optimization == "basic"
 
@@ -104,14 +165,67 @@ def test_arms_with_another_interface_are_refused(slow, tmp_path):
         compare([str(slow), str(models.save(models.mlp(), tmp_path))], options())
 
 
-def test_an_arm_that_answers_nonsense_is_not_faster(slow, fast):
-    proto = models.onnx.load(str(fast))
-    broken = np.full((96, 96), np.nan, np.float32)
-    proto.graph.initializer[0].CopyFrom(numpy_helper.from_array(broken, "w0"))
-    path = models.save(proto, fast.parent, "broken.onnx")
-    result = compare([str(slow), str(path)], options())
+def zeroed(path, *, factor=0.0):
+    """The same model, whose last Add adds to `factor` times the input."""
+    proto = models.onnx.load(str(path))
+    proto.graph.initializer.append(models.scalar("factor", factor))
+    proto.graph.node[-1].output[0] = "whole"
+    proto.graph.node.append(helper.make_node("Mul", ["whole", "factor"], ["y"]))
+    return models.save(proto, path.parent, "zeroed.onnx")
+
+
+@pytest.mark.parametrize(
+    ("factor", "words"),
+    [(0.0, "the arm answers only zeros"), (float("nan"), "NaN or infinite"), (-1.0, "cosine"), (1.5, "50.0% off")],
+)
+def test_an_arm_that_answers_something_else_is_refused_and_not_measured(slow, fast, factor, words):
+    result = compare([str(slow), str(zeroed(fast, factor=factor))], options())
     assert result.arms[1].verdict.kind == "invalid"
-    assert "not finite" in result.broken[0].failure
+    assert words in result.arms[1].refused
+    assert words in result.arms[1].sentence
+    assert result.units == ()
+
+
+def test_other_answers_that_are_allowed_are_told_beside_the_speed(slow, fast):
+    result = compare([str(slow), str(zeroed(fast))], options(allow_different=True))
+    arm = result.arms[1]
+    assert arm.verdict.kind == "improved"
+    assert "zeroed is faster than slow, but its answers differ (y: the arm answers only zeros): " in arm.sentence
+
+
+def kinds(folder, name, *, flip):
+    """Classes, truth values, a sequence and strings, beside one float."""
+    nodes = [
+        helper.make_node("ArgMin" if flip == "class" else "ArgMax", ["x"], ["class"], axis=1),
+        helper.make_node("Less" if flip == "mask" else "Greater", ["x", "zero"], ["mask"]),
+        helper.make_node("SplitToSequence", ["x"], ["parts"], axis=1 if flip == "parts" else 0),
+        helper.make_node("StringConcat", ["dog" if flip == "word" else "cat", "dog"], ["word"]),
+    ]
+    weights = [models.scalar("zero", 0.0)]
+    weights += [helper.make_tensor(word, models.TensorProto.STRING, [1], [word.encode()]) for word in ("cat", "dog")]
+    part = helper.make_tensor_type_proto(models.FLOAT, None)
+    outputs = [
+        models.value("class", models.TensorProto.INT64, [8, 1]),
+        models.value("mask", models.TensorProto.BOOL, [8, 8]),
+        helper.make_value_info("parts", helper.make_sequence_type_proto(part)),
+        models.value("word", models.TensorProto.STRING, [1]),
+    ]
+    proto = models.model(nodes, [models.value("x", shape=[8, 8])], outputs, weights)
+    return models.save(proto, folder, name)
+
+
+@pytest.mark.parametrize("flip", ["class", "mask", "parts", "word"])
+def test_answers_of_every_kind_are_compared(tmp_path, flip):
+    base, other = kinds(tmp_path, "base.onnx", flip=None), kinds(tmp_path, "other.onnx", flip=flip)
+    result = compare([str(base), str(other)], options(inputs=InputChoice()))
+    assert flip in result.arms[1].refused
+
+
+def test_equal_answers_of_every_kind_are_measured(tmp_path):
+    base = kinds(tmp_path, "base.onnx", flip=None)
+    result = compare([f"a={base}", f"b={base}@level=basic"], options(inputs=InputChoice(), budget_s=0.1))
+    assert result.arms[1].outputs.different is None
+    assert result.units
 
 
 def test_an_arm_that_breaks_on_the_way_is_out_and_the_others_go_on(slow, fast, tmp_path):

@@ -25,13 +25,13 @@ def test_identical_arms_are_rarely_called_different_when_looking_after_every_uni
 @pytest.mark.parametrize("device", HOSTILE, ids=lambda device: device.name)
 def test_the_whole_judge_says_at_each_look_what_the_fast_table_says(device: Device) -> None:
     units = measure_units(device, 2, 20, np.random.default_rng(12), effect=0.03)
-    table = looks(units.log_ratios())
+    table = looks(units.log_ratios(), averages=units.log_averages())
     for run in range(2):
         judge = Judge()
         for look in range(20):
             judge.add(units.base[run, look], units.arm[run, look])
             verdict = judge.verdict()
-            if verdict.set_aside:
+            if verdict.bimodal:
                 break
             assert (verdict.kind == "improved") == table.improved[run, look]
             assert (verdict.kind == "regressed") == table.regressed[run, look]
@@ -89,10 +89,10 @@ def test_races_themselves_find_the_winner_and_promote_nothing_else() -> None:
     rng = np.random.default_rng(19)
     for _ in range(5):
         race = Race(["a", "b", "winner", "c"], 0.05)
-        for _ in range(25):
+        for _ in range(40):
             base = math.exp(0.02 * rng.standard_normal())
             for name in race.alive:
                 gain = 1.08 if name == "winner" else 1.0
                 race.add(name, base=[base], arm=[math.exp(0.015 * rng.standard_normal()) / gain])
         assert race.best() == "winner"
-        assert [name for name, verdict in race.verdicts().items() if verdict.kind == "improved"] == ["winner"]
+        assert [name for name, found in race.findings().items() if found.kind == "improved"] == ["winner"]

@@ -9,7 +9,7 @@ import pytest
 
 from modelwright._json import dumps
 from modelwright.errors import UsageError
-from modelwright.judge import forecast, min_units, resolvable_effect, units_needed
+from modelwright.judge import equate_floor, forecast, min_units, resolvable_effect, units_needed
 
 
 def test_smaller_effects_and_more_noise_cost_more_units() -> None:
@@ -20,7 +20,7 @@ def test_smaller_effects_and_more_noise_cost_more_units() -> None:
 
 def test_no_noise_costs_the_floor() -> None:
     assert units_needed(0.01, 0.0) == min_units(0.05)
-    assert forecast(0.0).units_to_equate == min_units(0.05)
+    assert forecast(0.0).units_to_equate == equate_floor(0.05)
 
 
 @pytest.mark.parametrize("units", [10, 20, 60])

@@ -43,8 +43,10 @@ def test_no_speed_up_from_published_gains(name: str) -> None:
     assert judged_gains(GAINS[name]["gains"]).kind not in ("improved", "regressed")
 
 
-def test_the_yolos_pairs_are_equivalent() -> None:
-    assert judged_gains(GAINS["P1 yolos NPU opset 21"]["gains"]).kind == "equivalent"
+def test_the_yolos_pairs_are_close_and_too_few_to_be_called_equal() -> None:
+    verdict = judged_gains(GAINS["P1 yolos NPU opset 21"]["gains"])
+    assert verdict.kind == "inconclusive"
+    assert "narrow enough, but odd sessions may not have shown before 17 units" in verdict.reason
 
 
 def test_their_accidental_aa_table_proves_no_difference() -> None:

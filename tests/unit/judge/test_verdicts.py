@@ -49,13 +49,13 @@ def test_a_faster_arm_has_a_positive_effect_and_the_interval_holds_it() -> None:
     assert "faster" in verdict.reason
 
 
-def test_identical_samples_are_equivalent_from_the_seventh_unit_on() -> None:
+def test_identical_samples_are_equivalent_from_the_seventeenth_unit_on() -> None:
     judge = Judge()
     kinds = []
-    for _ in range(9):
+    for _ in range(19):
         judge.add(base=[10.0, 10.5, 11.0], arm=[10.0, 10.5, 11.0])
         kinds.append(judge.verdict().kind.value)
-    assert kinds == ["invalid"] * 6 + ["equivalent"] * 3
+    assert kinds == ["invalid"] * 6 + ["inconclusive"] * 10 + ["equivalent"] * 3
     assert (judge.verdict().low, judge.verdict().effect, judge.verdict().high) == (0.0, 0.0, 0.0)
 
 
@@ -144,7 +144,7 @@ def test_the_same_units_give_the_same_verdict() -> None:
 
 
 def test_the_vocabulary_is_closed() -> None:
-    words = {"improved", "regressed", "equivalent", "inconclusive", "invalid", "noop", "duplicate"}
+    words = {"improved", "regressed", "equivalent", "mixed", "inconclusive", "invalid", "noop", "duplicate"}
     assert {kind.value for kind in VerdictKind} == words
 
 

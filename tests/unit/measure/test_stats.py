@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modelwright.measure import latency
@@ -10,6 +10,7 @@ from modelwright.measure._stats import drift
 
 
 @given(st.lists(st.integers(1_000, 10**9), min_size=1, max_size=200))
+@settings(deadline=None)
 def test_percentiles_follow_numpy_s_linear_rule(samples):
     found = latency(samples)
     expected = np.percentile(np.array(samples) / 1e6, [50, 90, 95, 99], method="linear")

@@ -10,6 +10,7 @@ from modelwright.stages.validate._types import (
     ValidateOutcome,
     ValidateParams,
     cosine_bound,
+    top1_bound,
 )
 
 __all__ = [
@@ -25,4 +26,5 @@ __all__ = [
     "ValidateParams",
     "cosine_bound",
     "run_validate",
+    "top1_bound",
 ]
