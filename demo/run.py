@@ -64,14 +64,14 @@ def step(title: str) -> None:
 
 
 def wright(*words: str, may_say_no: bool = False) -> float:
-    """Show a command as a user types it, and its answer; how long it took in seconds. Exit 1 is an answer: no."""
+    """Show a command as a user types it, and its answer; returns seconds. 1 (no) and 6 (cannot tell) are answers."""
     console.print(f"[bold]$ {shlex.join(['wright', *words])}[/]", soft_wrap=True)
     script = Path(sys.executable).with_name("wright")
     home = os.environ.get("MODELWRIGHT_HOME", str(ROOT / ".demo-home"))
     environment = {**os.environ, "COLUMNS": str(console.width), "MODELWRIGHT_HOME": home}
     started = time.perf_counter()
     done = subprocess.run([script, *words], cwd=ROOT, env=environment, check=False)
-    if done.returncode not in ((0, 1) if may_say_no else (0,)):
+    if done.returncode not in ((0, 1, 6) if may_say_no else (0,)):
         sys.exit(done.returncode)
     return time.perf_counter() - started
 

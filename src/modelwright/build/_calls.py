@@ -21,7 +21,7 @@ from modelwright.stages import export as exporting
 from modelwright.stages import optimize as optimizing
 from modelwright.stages import quantize as quantizing
 from modelwright.stages import validate as validating
-from modelwright.targets import parse_target, read_cpu
+from modelwright.targets import library_digest, parse_target, read_cpu
 
 # Seconds without a sign of progress, for a model of no size; its bytes add to them. Simulated inference is slow, so
 # what runs a compiled model gets longer than it would need on a device.
@@ -134,6 +134,7 @@ def compile_call(subject: Subject, model: ModelInput, recipe: Recipe) -> StageCa
     params = recipe.compile
     if params is None:
         return None
+    library = library_digest(parse_target(params.target).provider)
     return StageCall(
         stage=compiling.STAGE,
         version=str(compiling.VERSION),
@@ -142,7 +143,7 @@ def compile_call(subject: Subject, model: ModelInput, recipe: Recipe) -> StageCa
         params=params,
         task=lambda models, workdir: compiling.run_compile.call([models["model"]], workdir, params, subject.inputs),
         label=subject.label,
-        extra={},
+        extra={} if library is None else {"ep_library": library},
         timeout_s=_LIMITS["compile"],
         size=model.size,
     )

@@ -14,9 +14,10 @@ from modelwright.build._stage import MODEL, installed
 from modelwright.errors import UsageError
 from modelwright.sources import HfSource, OnnxSource
 from modelwright.store import Artifact, FileEntry, Produced, Store, stage_key
+from modelwright.targets import catalogue
 
 MANIFEST = "wright.json"
-_LIBRARIES = ("onnxruntime", "onnx", "onnx-ir", "numpy", "torch", "transformers", "onnxruntime-qnn")
+_LIBRARIES = ("onnxruntime", "onnx", "onnx-ir", "numpy", "torch", "transformers")
 
 
 def deliver(result: BuildResult, folder: Path, *, store: Store, overwrite: bool = False) -> Path:
@@ -70,10 +71,14 @@ def manifest(result: BuildResult) -> dict[str, Any]:
         "precision": result.recipe.precision,
         "passed": result.passed,
         "recipe": result.recipe.model_dump(mode="json"),
-        "libraries": {name: installed(name) for name in _LIBRARIES},
+        "libraries": {name: installed(name) for name in _LIBRARIES} | _eps(),
         "components": [_entry(result, component) for component in result.components],
         "links": plain(result.links),
     }
+
+
+def _eps() -> dict[str, str]:
+    return {name: version for name in catalogue().packages() if (version := installed(name)) is not None}
 
 
 def _entry(result: BuildResult, component: Built) -> dict[str, Any]:

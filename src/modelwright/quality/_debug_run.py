@@ -221,6 +221,7 @@ def _runtimes(found: Streamed | None) -> Runtimes | None:
         candidate_nodes=facts.nodes_per_ep,
         simulated=facts.simulated,
         onnxruntime=facts.onnxruntime,
+        ep_version=facts.ep_version,
         cpu=read_cpu().model,
         saturates=products_saturate(),
     )

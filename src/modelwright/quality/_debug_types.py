@@ -145,6 +145,7 @@ class Runtimes:
     candidate_nodes: tuple[tuple[str, int], ...]
     simulated: bool
     onnxruntime: str
+    ep_version: str | None
     cpu: str | None
     saturates: bool
 

@@ -58,7 +58,8 @@ class OnnxModel:
         self.inputs: Sequence[TensorSpec] = self._session.inputs
         self.bound = Bound(
             model=side.name,
-            engine=f"onnxruntime {facts.onnxruntime}",
+            engine=facts.engine,
+            ep_version=facts.ep_version,
             target=facts.target,
             providers=facts.providers,
             nodes_per_ep=facts.nodes_per_ep,
@@ -87,7 +88,7 @@ class TorchModel:
         self.longest: int | None = None
         # PyTorch looks ids up by int64 only, whatever width the candidate's graph takes.
         self.inputs = [TensorSpec(spec.name, _wide(spec.dtype), spec.shape) for spec in inputs]
-        self.bound = Bound(side.name, f"torch {torch.__version__}", "cpu", (), (), simulated=False)
+        self.bound = Bound(side.name, f"torch {torch.__version__}", None, "cpu", (), (), simulated=False)
 
     def run(self, feeds: Feeds) -> dict[str, NDArray[Any]]:
         with torch.inference_mode():

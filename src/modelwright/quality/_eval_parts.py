@@ -252,7 +252,8 @@ def _bound(name: str, *facts: SessionFacts) -> Bound:
             nodes[ep_name] = nodes.get(ep_name, 0) + count
     return Bound(
         model=name,
-        engine=f"onnxruntime {facts[0].onnxruntime}",
+        engine=facts[0].engine,
+        ep_version=facts[0].ep_version,
         target=facts[0].target,
         providers=facts[0].providers,
         nodes_per_ep=tuple(sorted(nodes.items())),

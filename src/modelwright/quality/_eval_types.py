@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,6 +23,11 @@ class Allowance:
 
     def __str__(self) -> str:
         return f"{100 * self.amount:g} %" if self.relative else f"{self.amount:g}"
+
+    def holds(self, reference: float, kept: float) -> bool:
+        """Whether this much is left of the reference's metric; 0.93 - 0.92 is no more than 0.01."""
+        drop, allowed = reference - kept, self.amount * abs(reference) if self.relative else self.amount
+        return drop <= allowed or math.isclose(drop, allowed, rel_tol=1e-9)
 
 
 def parse_allowance(text: str) -> Allowance:
@@ -75,6 +81,7 @@ class Bound:
 
     model: str
     engine: str
+    ep_version: str | None
     target: str
     providers: tuple[str, ...]
     nodes_per_ep: tuple[tuple[str, int], ...]

@@ -113,7 +113,7 @@ class Bench:
         assert allowed is not None
         assert reference is not None
         assert kept is not None
-        return reference - kept <= (allowed.amount * abs(reference) if allowed.relative else allowed.amount)
+        return allowed.holds(reference, kept)
 
     def score(self, candidate: Candidate, half: int) -> FixScore:
         key = (candidate.path, half)

@@ -67,9 +67,10 @@ def _target(result: PerfResult) -> str:
     placed = f"{bound.nodes_per_ep.get(bound.ep, 0)} of {total} nodes" if total else "placement not told"
     kind = "a simulator" if bound.simulated else bound.hardware
     threads = f"{bound.threads} thread{'s' if bound.threads != 1 else ''}"
+    version = "" if bound.ep_version in (None, bound.onnxruntime) else f", EP {bound.ep_version}"
     return (
         f"asked {result.requested.target}, bound {bound.ep} on {kind}: {placed}, "
-        f"{bound.precision or 'precision unknown'}, {threads}, onnxruntime {bound.onnxruntime}"
+        f"{bound.precision or 'precision unknown'}, {threads}, onnxruntime {bound.onnxruntime}{version}"
     )
 
 

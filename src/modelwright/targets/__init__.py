@@ -15,8 +15,8 @@ from modelwright.targets._placement import (
     PlacementStatus,
     placement,
 )
-from modelwright.targets._plugins import LIBRARIES_VARIABLE, Plugin, installed_plugins
-from modelwright.targets._probe import Builtin, EpDevice
+from modelwright.targets._plugins import LIBRARIES_VARIABLE, Plugin, installed_plugins, library_digest
+from modelwright.targets._probe import Builtin, EpDevice, new_options
 from modelwright.targets._products import products_saturate
 from modelwright.targets._session import (
     AssignedGroup,
@@ -70,8 +70,10 @@ __all__ = [
     "catalogue",
     "installed_plugins",
     "known_targets",
+    "library_digest",
     "make_target",
     "mapped_data",
+    "new_options",
     "on_this_host",
     "open_as_meant",
     "open_as_written",

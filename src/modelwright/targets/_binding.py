@@ -16,7 +16,7 @@ from modelwright.errors import ExecutionError
 from modelwright.targets._catalogue import ExecutionProvider
 from modelwright.targets._host import usable_cpus
 from modelwright.targets._plugins import Plugin, installed_plugins
-from modelwright.targets._probe import existing_library, locate_plugin, one_line
+from modelwright.targets._probe import existing_library, locate_plugin, new_options, one_line
 from modelwright.targets._target import Target
 
 if TYPE_CHECKING:
@@ -99,14 +99,15 @@ def bind(target: Target, spec: SessionSpec | None = None, *, virtual: bool = Fal
         options=wanted,
         hardware=_kind(device),
         hardware_vendor=device.device.vendor or None,
-        ep_version=dict(device.ep_metadata).get("version"),
+        # What the library says about itself may be a number nobody can install: 0.1.0 inside version 2.7.0.
+        ep_version=plugin.version or dict(device.ep_metadata).get("version"),
         simulated=simulated,
     )
 
 
 def session_options(binding: Binding, spec: SessionSpec) -> Any:
     """onnxruntime SessionOptions with everything set; a plugin's device is already added."""
-    options = ort.SessionOptions()
+    options = new_options()
     options.intra_op_num_threads = resolved_threads(spec)
     options.inter_op_num_threads = 1
     options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, _LEVELS[spec.graph_optimization])

@@ -75,6 +75,11 @@ class Catalogue:
     eps: tuple[ExecutionProvider, ...]
     isas: Mapping[str, bool]
 
+    def packages(self, *, compilers: bool = False) -> tuple[str, ...]:
+        """The packages that EPs come in, onnxruntime's own first; with `compilers` only of those that can compile."""
+        names = [name for ep in self.eps if ep.ep_context or not compilers for name in (ep.package, ep.flavour) if name]
+        return tuple(dict.fromkeys(("onnxruntime", *names)))
+
     def find(self, spelling: str) -> ExecutionProvider | None:
         wanted = spelling.strip().lower()
         return next((ep for ep in self.eps if wanted in ep.spellings), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.metadata
 import os
 import re
@@ -39,6 +40,15 @@ class Plugin:
 def installed_plugins() -> tuple[Plugin, ...]:
     """Packages that follow the plugin convention, then libraries from the environment."""
     return (*_packaged(), *_named_by_user())
+
+
+def library_digest(provider: ExecutionProvider) -> str | None:
+    """SHA-256 of the library the user named for this EP: it has no version that would tell two of them apart."""
+    named = next((found for found in _named_by_user() if found.provider == provider), None)
+    if named is None or named.library is None or not Path(named.library).is_file():
+        return None
+    with Path(named.library).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _packaged() -> list[Plugin]:

@@ -55,6 +55,15 @@ class Builtin:
     proof_error: str | None
 
 
+def new_options() -> Any:
+    """The SessionOptions that every session starts from, in a process that tells nobody about it.
+
+    Beside ORT_DISABLE_TELEMETRY, which children are started with: Windows has events of its own.
+    """
+    ort.disable_telemetry_events()
+    return ort.SessionOptions()
+
+
 @task
 def probe_builtin() -> Builtin:
     """The built-in providers of this interpreter's onnxruntime, with a run on its CPU."""
@@ -62,7 +71,7 @@ def probe_builtin() -> Builtin:
         version=ort.__version__,
         package=getattr(ort, "package_name", None),
         providers=tuple(ort.get_available_providers()),
-        proof_error=_proof(ort.SessionOptions(), "CPUExecutionProvider", ["CPUExecutionProvider"]),
+        proof_error=_proof(new_options(), "CPUExecutionProvider", ["CPUExecutionProvider"]),
     )
 
 
@@ -119,7 +128,7 @@ def _is_from(device: Any, name: str, library: str) -> bool:
 def _describe(device: Any, options: dict[str, str]) -> EpDevice:
     metadata = dict(device.ep_metadata)
     metadata.pop("library_path", None)
-    session_options = ort.SessionOptions()
+    session_options = new_options()
     session_options.add_provider_for_devices([device], options)
     return EpDevice(
         ep_name=device.ep_name,

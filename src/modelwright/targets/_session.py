@@ -78,6 +78,12 @@ class SessionFacts:
     create_s: float
 
     @property
+    def engine(self) -> str:
+        """What computes, with versions: `onnxruntime 1.31.1`, and the EP's own where it is not a part of that."""
+        own = "" if self.ep_version in (None, self.onnxruntime) else f", {self.requested_ep} {self.ep_version}"
+        return f"onnxruntime {self.onnxruntime}{own}"
+
+    @property
     def timing_valid(self) -> bool:
         """False where a simulator computes: such a run says nothing about speed."""
         return not self.simulated

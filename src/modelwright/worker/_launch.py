@@ -116,4 +116,6 @@ def _command(python: Path, plan: Plan) -> list[str]:
 
 def _environment() -> dict[str, str]:
     # A mac framework build sets this for itself; it would turn another interpreter into ours.
-    return {key: value for key, value in os.environ.items() if key != "__PYVENV_LAUNCHER__"}
+    kept = {key: value for key, value in os.environ.items() if key != "__PYVENV_LAUNCHER__"}
+    # onnxruntime reports about its process while it is imported; only this stops that.
+    return {**kept, "ORT_DISABLE_TELEMETRY": "1"}

@@ -1,5 +1,6 @@
 """A session is bound to the device that was asked for, says so, and leaves nothing behind."""
 
+import importlib.metadata
 import importlib.util
 import platform
 import subprocess
@@ -53,6 +54,8 @@ def test_cpu_is_bound_while_another_ep_is_registered(model):
 @needs_simulator
 def test_qnn_on_x86_is_a_simulator_without_valid_timing(model):
     facts = answer(tasks.facts_of.call(model, "qnn-npu"))
+    assert facts.ep_version == importlib.metadata.version("onnxruntime-qnn")
+    assert facts.engine == f"onnxruntime {facts.onnxruntime}, QNNExecutionProvider {facts.ep_version}"
     assert facts.providers[0] == facts.requested_ep == "QNNExecutionProvider"
     assert facts.simulated
     assert not facts.timing_valid

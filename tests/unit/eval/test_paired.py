@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modelwright.errors import InputError
-from modelwright.quality import EvalVerdict, paired
+from modelwright.quality import Allowance, EvalVerdict, paired
 from modelwright.quality._eval_run import _contributions, _span
 from modelwright.quality._paired import MIN_SAMPLES, Drops, log_wealth
 from modelwright.quality.tasks import Context, CustomTask, make_task
@@ -221,3 +221,10 @@ def test_a_function_of_your_own_may_declare_its_span(tmp_path):
     script.write_text("def wrong(o, r):\n    return 1\nwrong.span = -1\n")
     with pytest.raises(InputError, match="no positive number"):
         CustomTask(f"{script}:wrong")
+
+
+def test_a_drop_of_exactly_what_is_allowed_is_allowed():
+    assert 0.93 - 0.92 > 0.01
+    assert Allowance(0.01, relative=False).holds(0.93, 0.92)
+    assert Allowance(0.1, relative=True).holds(0.7, 0.63)
+    assert not Allowance(0.01, relative=False).holds(0.93, 0.9199)

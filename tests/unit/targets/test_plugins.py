@@ -1,11 +1,15 @@
 """Plugins are found by name, without importing them."""
 
+import hashlib
 import sys
+from pathlib import Path
 
 import pytest
 
+import modelwright
 from modelwright.errors import UsageError
-from modelwright.targets import LIBRARIES_VARIABLE, installed_plugins
+from modelwright.stages import compile as compiling
+from modelwright.targets import LIBRARIES_VARIABLE, catalogue, installed_plugins, library_digest
 
 
 @pytest.fixture
@@ -42,3 +46,27 @@ def test_an_unreadable_environment_entry_is_a_usage_error(monkeypatch):
     monkeypatch.setenv(LIBRARIES_VARIABLE, "just-a-path.so")
     with pytest.raises(UsageError, match=r"cannot read 'just-a-path\.so'"):
         installed_plugins()
+
+
+def test_a_compiled_model_depends_on_the_version_of_every_package_that_can_compile():
+    wanted = {name for ep in catalogue().eps if ep.ep_context for name in (ep.package, ep.flavour) if name}
+    assert {"onnxruntime-vitisai", "onnxruntime-ep-nv-tensorrt-rtx"} < wanted
+    assert set(compiling.LIBRARIES) == wanted | {"onnxruntime"}
+
+
+def test_a_library_the_user_named_is_known_by_its_bytes(tmp_path, monkeypatch):
+    library = tmp_path / "libqnn.so"
+    library.write_bytes(b"one")
+    provider = catalogue().find("qnn")
+    assert library_digest(provider) is None
+    monkeypatch.setenv(LIBRARIES_VARIABLE, f"QNNExecutionProvider={library}")
+    assert library_digest(provider) == hashlib.sha256(b"one").hexdigest()
+    library.write_bytes(b"two")
+    assert library_digest(provider) == hashlib.sha256(b"two").hexdigest()
+
+
+def test_session_options_are_made_in_one_place_which_switches_telemetry_off():
+    room = Path(modelwright.__file__).parent
+    makers = [path for path in room.rglob("*.py") if "ort.SessionOptions()" in path.read_text("utf-8")]
+    assert [path.relative_to(room).as_posix() for path in makers] == ["targets/_probe.py"]
+    assert makers[0].read_text("utf-8").count("ort.SessionOptions()") == 1

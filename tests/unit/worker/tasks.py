@@ -227,6 +227,11 @@ def modules_and_environment() -> tuple[list[str], str]:
 
 
 @task
+def variable(name: str) -> str | None:
+    return os.environ.get(name)
+
+
+@task
 def run_user_code(how: str) -> None:
     """What a user's function may do instead of its work."""
     deeds: dict[str, Callable[[], object]] = {

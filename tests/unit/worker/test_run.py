@@ -172,6 +172,11 @@ def test_a_child_sees_neither_our_search_path_nor_our_folder(monkeypatch: pytest
     assert root in path
 
 
+def test_onnxruntime_reports_to_nobody_from_a_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ORT_DISABLE_TELEMETRY", "0")
+    assert run(tasks.variable.call("ORT_DISABLE_TELEMETRY"), timeout=20).unwrap() == "1"
+
+
 def test_a_child_starts_light() -> None:
     modules, python = run(tasks.modules_and_environment.call(), timeout=20).unwrap()
     assert python == sys.executable

@@ -13,7 +13,16 @@ from modelwright.graph import Graph, load
 from modelwright.sources import InputSpec
 from modelwright.stages.compile._check import Check, check
 from modelwright.stages.compile._types import CompileOutcome, CompileParams, OutsideOp
-from modelwright.targets import Binding, SessionSpec, Target, bind, mapped_data, parse_target, session_options
+from modelwright.targets import (
+    Binding,
+    SessionSpec,
+    Target,
+    bind,
+    catalogue,
+    mapped_data,
+    parse_target,
+    session_options,
+)
 from modelwright.worker import progress, task
 
 if TYPE_CHECKING:
@@ -25,7 +34,7 @@ else:
 
 STAGE = "compile"
 VERSION = 1
-LIBRARIES = ("onnxruntime", "onnxruntime-qnn", "onnxruntime-ep-openvino", "onnxruntime-openvino")
+LIBRARIES = catalogue().packages(compilers=True)
 MAIN_FILE = "model.onnx"
 _EP_CONTEXT = "EPContext"
 _compiled_here: list[str] = []

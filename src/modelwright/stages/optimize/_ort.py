@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from modelwright._lazy import lazy
 from modelwright.errors import InputError
 from modelwright.stages.optimize._table import Pass, find_pass, passes
+from modelwright.targets import new_options
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -94,7 +95,7 @@ def optimize_bytes(model: bytes, folder: Path, output: Path, request: OrtRequest
 
 
 def _options(request: OrtRequest, output: Path) -> Any:
-    options = ort.SessionOptions()
+    options = new_options()
     options.optimized_model_filepath = str(output)
     options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, _LEVELS[request.level])
     options.log_severity_level = _ERROR

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
 from modelwright.errors import InputError
+from modelwright.targets import new_options
 
 if TYPE_CHECKING:
     import onnxruntime as ort
@@ -19,7 +20,7 @@ _ERRORS_ONLY = 4
 
 def open_session(path: Path) -> Any:
     """The graph as it is written: no fusion may remove a tensor that is being watched."""
-    options = ort.SessionOptions()
+    options = new_options()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = _ERRORS_ONLY
     options.use_deterministic_compute = True
