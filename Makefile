@@ -35,10 +35,12 @@ test: .venv/.installed-hf qemu ## all tests
 test-fast: install ## unit tests only, under a minute
 	$(PY) -m pytest tests/unit -n 2
 
-lint: install ## ruff, mypy, import contracts, generated docs
+lint: install ## ruff, mypy for three systems, import contracts, generated docs
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
+	$(PY) -m mypy --platform win32 --cache-dir .mypy_cache/win32
+	$(PY) -m mypy --platform darwin --cache-dir .mypy_cache/darwin
 	$(PY) -c "from importlinter.cli import lint_imports_command; lint_imports_command()"
 
 format: install ## let ruff rewrite the code

@@ -71,17 +71,20 @@ def _clock() -> Meter | NoMeter:
 
 
 def _temperature() -> Meter | NoMeter:
-    if not hasattr(psutil, "sensors_temperatures"):
-        return NoMeter("cpu_temperature", "°C", "no way to read temperatures on this system yet")
-    name = next((name for name in _CPU_SENSORS if psutil.sensors_temperatures().get(name)), None)
-    if name is None:
-        return NoMeter("cpu_temperature", "°C", "no CPU temperature sensor is visible")
+    reason = "no way to read temperatures on this system yet"
+    if sys.platform == "linux":
+        name = next((name for name in _CPU_SENSORS if psutil.sensors_temperatures().get(name)), None)
+        if name is not None:
+            return Meter("cpu_temperature", "°C", f"sensor {name}, hottest", lambda _: _hottest(name))
+        reason = "no CPU temperature sensor is visible"
+    return NoMeter("cpu_temperature", "°C", reason)
 
-    def hottest(_: float) -> float | None:
-        found = psutil.sensors_temperatures().get(name, [])
-        return max((float(sensor.current) for sensor in found), default=None)
 
-    return Meter("cpu_temperature", "°C", f"sensor {name}, hottest", hottest)
+if sys.platform == "linux":
+
+    def _hottest(sensor: str) -> float | None:
+        found = psutil.sensors_temperatures().get(sensor, [])
+        return max((float(one.current) for one in found), default=None)
 
 
 def _accelerators(pid: int) -> list[Meter | NoMeter]:

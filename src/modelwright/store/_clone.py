@@ -19,24 +19,29 @@ else:
 _FICLONE = 0x40049409
 
 
-def clone(source: Path, target: Path) -> bool:
-    """Whether `target` now is a clone of `source`. False leaves no target behind."""
-    cloner = {"linux": _clone_linux, "darwin": _clone_mac}.get(sys.platform)
-    return cloner is not None and cloner(source, target)
+if sys.platform == "linux":
 
+    def clone(source: Path, target: Path) -> bool:
+        """Whether `target` now is a clone of `source`. False leaves no target behind."""
+        try:
+            with source.open("rb") as reader, target.open("xb") as writer:
+                fcntl.ioctl(writer.fileno(), _FICLONE, reader.fileno())
+        except OSError:  # another disk, or one that cannot clone: the caller copies
+            target.unlink(missing_ok=True)
+            return False
+        return True
 
-def _clone_linux(source: Path, target: Path) -> bool:
-    try:
-        with source.open("rb") as reader, target.open("xb") as writer:
-            fcntl.ioctl(writer.fileno(), _FICLONE, reader.fileno())
-    except OSError:  # another disk, or one that cannot clone: the caller copies
-        target.unlink(missing_ok=True)
+elif sys.platform == "darwin":
+
+    def clone(source: Path, target: Path) -> bool:
+        """Whether `target` now is a clone of `source`."""
+        if ctypes.CDLL(None).clonefile(os.fsencode(source), os.fsencode(target), 0) != 0:
+            return False
+        target.chmod(0o644)  # a clone takes the mode too, and blobs are read-only
+        return True
+
+else:
+
+    def clone(source: Path, target: Path) -> bool:
+        """No clones here."""
         return False
-    return True
-
-
-def _clone_mac(source: Path, target: Path) -> bool:
-    if ctypes.CDLL(None).clonefile(os.fsencode(source), os.fsencode(target), 0) != 0:
-        return False
-    target.chmod(0o644)  # a clone takes the mode too, and blobs are read-only
-    return True

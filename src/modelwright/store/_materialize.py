@@ -187,4 +187,4 @@ def damaged(artifact: Artifact, name: str) -> StoreError:
 def _is_fixed(folder: Path) -> bool:
     """A folder that cannot be swapped: somebody stands in it, a disk hangs on it, or a link leads to it."""
     real = folder.resolve()
-    return folder.is_symlink() or Path.cwd().is_relative_to(real) or real.is_mount()
+    return folder.is_symlink() or Path.cwd().is_relative_to(real) or os.path.ismount(real)

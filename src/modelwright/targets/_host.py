@@ -155,13 +155,12 @@ def _cpu_model(text: str | None) -> str | None:
 
 
 def _accelerators() -> tuple[tuple[Accelerator, ...] | None, str | None]:
-    if sys.platform != "linux":
-        return None, f"not listed by the OS on {platform.system()} yet; see the devices each EP reports"
-    found = [
-        *_sysfs_devices("gpu", Path("/sys/class/drm"), "renderD*"),
-        *_sysfs_devices("npu", Path("/sys/class/accel"), "accel*"),
-    ]
-    return tuple(found), None
+    if sys.platform == "linux":
+        gpus = _sysfs_devices("gpu", Path("/sys/class/drm"), "renderD*")
+        found, reason = (*gpus, *_sysfs_devices("npu", Path("/sys/class/accel"), "accel*")), None
+    else:
+        found, reason = None, f"not listed by the OS on {platform.system()} yet; see the devices each EP reports"
+    return found, reason
 
 
 def _sysfs_devices(kind: str, folder: Path, pattern: str) -> list[Accelerator]:

@@ -61,8 +61,10 @@ def launch(python: Path) -> Child:
     startup = tempfile.TemporaryFile()  # noqa: SIM115 lives as long as the child
     try:
         if sys.platform == "win32":
-            return _launch_windows(python, token, scratch, startup)
-        return _launch_posix(python, token, scratch, startup)
+            child = _launch_windows(python, token, scratch, startup)
+        else:
+            child = _launch_posix(python, token, scratch, startup)
+        return child
     except BaseException:
         startup.close()
         scratch.remove()

@@ -17,10 +17,11 @@ from typing import NoReturn
 from modelwright.worker._channel import Channel
 from modelwright.worker._payload import Scratch
 from modelwright.worker._runner import serve_calls
-from modelwright.worker._supervisor import Supervisor
 
 if sys.platform != "win32":
     import resource
+
+    from modelwright.worker._supervisor import Supervisor
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -58,48 +59,46 @@ if sys.platform == "win32":
         channel = Channel(socket.fromshare(sys.stdin.buffer.read()), bytes.fromhex(plan.token))
         serve_calls(channel, Scratch(plan.scratch))
 
+else:
 
-def _serve_posix(plan: Plan) -> None:
-    output, printed = os.pipe()
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    supervisor = os.getpid()
-    runner = os.fork()
-    if runner == 0:
-        for unused in (plan.control, output):
+    def _serve_posix(plan: Plan) -> None:
+        output, printed = os.pipe()
+        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        supervisor = os.getpid()
+        runner = os.fork()
+        if runner == 0:
+            for unused in (plan.control, output):
+                os.close(unused)
+            _become_runner(plan, supervisor, printed)
+        for unused in (plan.data, printed):
             os.close(unused)
-        _become_runner(plan, supervisor, printed)
-    for unused in (plan.data, printed):
-        os.close(unused)
-    control = Channel(socket.socket(fileno=plan.control), bytes.fromhex(plan.token))
-    Supervisor(control, output, runner, plan.parent).watch(Scratch(plan.scratch))
-    os._exit(0)
+        control = Channel(socket.socket(fileno=plan.control), bytes.fromhex(plan.token))
+        Supervisor(control, output, runner, plan.parent).watch(Scratch(plan.scratch))
+        os._exit(0)
 
+    def _become_runner(plan: Plan, supervisor: int, printed: int) -> NoReturn:
+        """Everything the runner prints goes to the supervisor; when the supervisor goes, it goes."""
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != supervisor:
+            os._exit(1)
+        os.setpgid(0, 0)
+        os.set_inheritable(plan.data, False)
+        for target in (1, 2):
+            os.dup2(printed, target)
+        os.close(printed)
+        _settle()
+        serve_calls(Channel(socket.socket(fileno=plan.data), bytes.fromhex(plan.token)), Scratch(plan.scratch))
+        # The parent is gone: no teardown, native libraries are known to hang in theirs.
+        os._exit(0)
 
-def _become_runner(plan: Plan, supervisor: int, printed: int) -> NoReturn:
-    """Everything the runner prints goes to the supervisor; when the supervisor goes, it goes."""
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != supervisor:
-        os._exit(1)
-    os.setpgid(0, 0)
-    os.set_inheritable(plan.data, False)
-    for target in (1, 2):
-        os.dup2(printed, target)
-    os.close(printed)
-    _settle()
-    serve_calls(Channel(socket.socket(fileno=plan.data), bytes.fromhex(plan.token)), Scratch(plan.scratch))
-    # The parent is gone: no teardown, native libraries are known to hang in theirs.
-    os._exit(0)
-
-
-def _settle() -> None:
-    """A crash prints the Python stack and leaves no core file in the user's folder."""
-    faulthandler.enable()
-    if sys.platform != "win32":
+    def _settle() -> None:
+        """A crash prints the Python stack and leaves no core file in the user's folder."""
+        faulthandler.enable()
         faulthandler.register(signal.SIGUSR1, all_threads=True)
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError):
-            Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE)
+        if sys.platform == "linux":
+            with contextlib.suppress(OSError):
+                Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE)
 
 
 def _prctl(option: int, value: int) -> None:

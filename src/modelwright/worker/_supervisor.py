@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import selectors
 import signal
 import sys
@@ -21,8 +22,8 @@ from modelwright.worker._oom import OomCounter
 from modelwright.worker._payload import Scratch
 from modelwright.worker._usage import maxrss_bytes
 
-if sys.platform != "win32":
-    import resource
+# Windows has its own (`_windows`); a checker for it looks no further.
+assert sys.platform != "win32"
 
 _CHUNK = 1 << 16
 _CHUNKS_PER_TURN = 64

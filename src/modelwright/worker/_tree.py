@@ -11,6 +11,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+# Windows has its own (`_windows`); a checker for it looks no further.
+assert sys.platform != "win32"
+
 _PROC = Path("/proc")
 _LINUX: bool = sys.platform == "linux"
 

@@ -18,15 +18,29 @@ _STATUS = Path("/proc/self/status")
 _RESET = Path("/proc/self/clear_refs")
 
 
-def cpu_s() -> float:
-    """User and system time of this process and its finished children."""
-    if sys.platform == "win32":
+if sys.platform == "win32":
+
+    def cpu_s() -> float:
+        """User and system time of this process."""
         times = os.times()
         return times.user + times.system
-    return sum(
-        usage.ru_utime + usage.ru_stime
-        for usage in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    )
+
+    def peak_rss_bytes() -> int | None:
+        return _windows.peak_working_set(_windows.THIS_PROCESS)
+
+else:
+
+    def cpu_s() -> float:
+        """User and system time of this process and its finished children."""
+        both = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+        return sum(usage.ru_utime + usage.ru_stime for usage in both)
+
+    def peak_rss_bytes() -> int | None:
+        if not _LINUX:
+            return maxrss_bytes(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+        # Not ru_maxrss: resetting does not lower it in every kernel.
+        found = re.search(r"^VmHWM:\s+(\d+) kB", _STATUS.read_text(), re.MULTILINE)
+        return int(found[1]) * 1024 if found else None
 
 
 def reset_peak_rss() -> None:
@@ -34,16 +48,6 @@ def reset_peak_rss() -> None:
     if _LINUX:
         with contextlib.suppress(OSError):
             _RESET.write_text("5")
-
-
-def peak_rss_bytes() -> int | None:
-    if sys.platform == "win32":
-        return _windows.peak_working_set(_windows.THIS_PROCESS)
-    if _LINUX:
-        # Not ru_maxrss: resetting does not lower it in every kernel.
-        found = re.search(r"^VmHWM:\s+(\d+) kB", _STATUS.read_text(), re.MULTILINE)
-        return int(found[1]) * 1024 if found else None
-    return maxrss_bytes(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
 def maxrss_bytes(maxrss: int) -> int:
