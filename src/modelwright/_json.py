@@ -31,7 +31,7 @@ def plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
-def loads(text: str) -> Any:
+def loads(text: str | bytes) -> Any:
     """What a JSON text says; whatever is wrong with it is a ValueError."""
     try:
         return json.loads(text)

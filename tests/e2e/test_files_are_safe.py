@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from support import models
@@ -79,3 +80,31 @@ def test_a_second_build_keeps_an_edited_file(wright, tmp_path):
     assert wright(*OPTIMIZE, "-o", "out", "--overwrite").code == 0
     assert (tmp_path / "out" / "notes.txt").read_text() == "mine"
     assert (tmp_path / "out" / "model.onnx").stat().st_size > 100
+
+
+def test_a_changed_build_is_refused_by_every_command_and_verify_lists_it(wright, tmp_path):
+    cal = tmp_path / "far" / "cal.npz"
+    cal.parent.mkdir()
+    np.savez(cal, x=np.random.default_rng(0).random((8, 4), np.float32))
+    made = wright("quantize", "model.onnx", "-p", "w8a16", "--calibration", cal, "-o", "build", cwd=tmp_path)
+    assert made.code == 0, made.err
+    assert wright("verify", "build").code == 0
+    assert str(tmp_path) not in (tmp_path / "build" / "wright.json").read_text()
+    right = json.loads((tmp_path / "build" / "wright.json").read_text())["components"][0]["files"][0]
+    perf = wright("perf", "build", "--iterations", 5, "--warmup", 1, "--json").json
+    assert perf["files"] == [right]
+
+    (tmp_path / "build" / "model.onnx").write_bytes((tmp_path / "model.onnx").read_bytes())
+    answer = wright("verify", "build", "--json")
+    assert (answer.code, answer.json["whole"], answer.json["changed"]) == (1, False, ["model.onnx"])
+    for words in (
+        ("perf", "build"),
+        ("compare", "model.onnx", "build"),
+        ("analyze", "build", "--target", "cpu"),
+        ("eval", "build", "--reference", "model.onnx", "--data", "random", "--samples", 2, "--outputs"),
+        ("debug", "--float", "model.onnx", "--quant", "build"),
+    ):
+        answer = wright(*words)
+        assert answer.code == 3, (words, answer.err)
+        assert "is not what was built" in answer.err
+    assert wright("verify", tmp_path).code == 3

@@ -55,6 +55,7 @@ def model(
 
 def save(proto: onnx.ModelProto, folder: Path, name: str = "model.onnx") -> Path:
     path = folder / name
+    folder.mkdir(parents=True, exist_ok=True)
     path.write_bytes(proto.SerializeToString())
     return path
 

@@ -2,14 +2,13 @@
 
 from modelwright.build._analyze import Analysis, Suggestion, analyze, place
 from modelwright.build._build import BuildResult, Built, PlannedStage, build, plan
-from modelwright.build._manifest import MANIFEST, assemble, check_folder, deliver, manifest
+from modelwright.build._manifest import assemble, check_folder, deliver, manifest
 from modelwright.build._recipe import Recipe, make_recipe, read_layer, recipe_file, toml_text
 from modelwright.build._rehearsal import rehearse
 from modelwright.build._resolve import Wishes, resolve_recipe
 from modelwright.build._stage import ModelInput, StageCall, StageEvent, StageResult, Watcher, peek_stage, run_stage
 
 __all__ = [
-    "MANIFEST",
     "Analysis",
     "BuildResult",
     "Built",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from modelwright.errors import InputError, WrightError
 from modelwright.graph import ModelSummary, load, model_bytes, summary
-from modelwright.sources import RandomCalibration, specs_from_graph, symbolic_sizes
+from modelwright.sources import FileDigest, RandomCalibration, model_files, specs_from_graph, symbolic_sizes
 from modelwright.stages.optimize import PRESETS, OptimizeParams, passes, run_optimize
 from modelwright.stages.quantize import QuantizeParams, run_quantize
 from modelwright.targets import Placement, Target, placement
@@ -36,9 +36,13 @@ class Suggestion:
 
 @dataclass(frozen=True)
 class Analysis:
-    """The answer for one target. `tried` counts the changes that were tried; only those that help are offered."""
+    """The answer for one target. `tried` counts the changes that were tried; only those that help are offered.
+
+    `files` is the model it is about, by content.
+    """
 
     target: str
+    files: tuple[FileDigest, ...]
     placement: Placement
     suggestions: tuple[Suggestion, ...]
     tried: int
@@ -61,13 +65,14 @@ class _Trial:
 
 def analyze(model: Path, target: Target, *, suggest: bool = True) -> Analysis:
     """Ask the target's own partitioner; with `suggest`, try what could move the rest there."""
+    files = model_files(model)
     found = place(model, target)
     if not suggest or found.status == "unknown" or not _to_gain(found):
-        return Analysis(str(target), found, (), 0)
+        return Analysis(str(target), files, found, (), 0)
     trials = list(_trials(summary(load(model)), model, target, found))
     offered = [better for trial in trials if (better := _try(trial, model, target, found)) is not None]
     offered.sort(key=lambda item: (item.left_after, item.partitions_after))
-    return Analysis(str(target), found, tuple(offered), len(trials))
+    return Analysis(str(target), files, found, tuple(offered), len(trials))
 
 
 def place(model: Path, target: Target) -> Placement:

@@ -9,14 +9,15 @@ from typing import Any
 
 from modelwright import __version__
 from modelwright._json import dumps, plain
+from modelwright._output import SEAL, sealed
 from modelwright.build._build import SINGLE, BuildResult, Built
+from modelwright.build._recipe import Recipe
 from modelwright.build._stage import MODEL, installed
 from modelwright.errors import UsageError
-from modelwright.sources import HfSource, OnnxSource
+from modelwright.sources import MANIFEST, MANIFEST_VERSION, HfSource, OnnxSource
 from modelwright.store import Artifact, FileEntry, Produced, Store, stage_key
 from modelwright.targets import catalogue
 
-MANIFEST = "wright.json"
 _LIBRARIES = ("onnxruntime", "onnx", "onnx-ir", "numpy", "torch", "transformers")
 
 
@@ -50,11 +51,11 @@ def assemble(result: BuildResult, store: Store) -> Artifact:
     """The build as one artifact: the final files of every component, and the manifest."""
     inputs = {component.name: component.final.digest for component in result.components}
     gates = {component.name: component.stages[-1].key.digest for component in result.components}
-    params = {"recipe": result.recipe, "source": result.source, "identity": result.identity, "gates": gates}
-    key = stage_key(stage="build", version="1", libraries={}, inputs=inputs, params=params)
+    params = {"recipe": _shown(result.recipe), "source": result.source, "identity": result.identity, "gates": gates}
+    key = stage_key(stage="build", version="2", libraries={}, inputs=inputs, params=params)
 
     def produce(workdir: Path) -> Produced:
-        (workdir / MANIFEST).write_text(dumps(manifest(result)) + "\n", encoding="utf-8")
+        (workdir / MANIFEST).write_bytes(sealed(dumps(manifest(result)) + "\n"))
         finished = (file for component in result.components for file in _finished(result, component))
         return Produced(roles={MANIFEST: "manifest"}, reused=tuple(finished))
 
@@ -64,21 +65,31 @@ def assemble(result: BuildResult, store: Store) -> Artifact:
 def manifest(result: BuildResult) -> dict[str, Any]:
     """No path of this machine is in it."""
     return {
-        "schema_version": 1,
+        "schema_version": MANIFEST_VERSION,
         "tool": f"modelwright {__version__}",
         "source": {"name": result.source, "identity": result.identity, "task": result.task},
         "target": result.target,
         "precision": result.recipe.precision,
         "passed": result.passed,
-        "recipe": result.recipe.model_dump(mode="json"),
+        "recipe": _shown(result.recipe).model_dump(mode="json"),
         "libraries": {name: installed(name) for name in _LIBRARIES} | _eps(),
         "components": [_entry(result, component) for component in result.components],
         "links": plain(result.links),
+        "seal": SEAL,
     }
 
 
 def _eps() -> dict[str, str]:
     return {name: version for name in catalogue().packages() if (version := installed(name)) is not None}
+
+
+def _shown(recipe: Recipe) -> Recipe:
+    """Without a path of this machine: calibration data is named as seen from here, or by its own name."""
+    path = Path(recipe.calibration)
+    if not path.is_absolute():
+        return recipe
+    near = path.relative_to(Path.cwd()).as_posix() if path.is_relative_to(Path.cwd()) else path.name
+    return recipe.model_copy(update={"calibration": near})
 
 
 def _entry(result: BuildResult, component: Built) -> dict[str, Any]:

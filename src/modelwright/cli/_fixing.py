@@ -33,7 +33,6 @@ else:
     stores = lazy("modelwright.store")
 
 F = TypeVar("F", bound=Callable[..., Any])
-_MANIFEST = "wright.json"
 _NEEDS_FIX = ("target_sqnr", "target_drop", "metric", "precision", "calibration", "save_recipe", "output")
 
 
@@ -76,7 +75,7 @@ def fix_options(function: F) -> F:
         help="What --fix raises nodes to; auto tries what suits the target.",
     )
     @click.option("--precision", help="For --fix without a build folder: what the quantized model is.")
-    @click.option("--calibration", help="For --fix without a build folder: as in `wright quantize`.")
+    @click.option("--calibration", help="For --fix: as in `wright quantize`; for a build, where its data is now.")
     @click.option("--save-recipe", type=click.Path(path_type=Path, dir_okay=False), help="Write --fix's recipe (TOML).")
     @folder_options
     @functools.wraps(function)
@@ -119,9 +118,8 @@ def run_fix(
 
 def _recipe(float_model: Path, quant_model: Path, repair: Repair, target: Target) -> Recipe:
     """How the quantized model was made: its build folder says so, else the command line and the model itself."""
-    manifest = quant_model / _MANIFEST
-    if manifest.is_file():
-        return building.make_recipe(building.read_layer(manifest).get("recipe", {}), str(manifest))
+    if (quant_model / sources.MANIFEST).is_file():
+        return _recorded(quant_model, repair.calibration)
     facts = graphs.summary(graphs.load(quant_model)).precision
     wishes = building.Wishes(precision=repair.precision or facts.label, calibration=repair.calibration)
     layer = {
@@ -133,6 +131,21 @@ def _recipe(float_model: Path, quant_model: Path, repair: Repair, target: Target
         },
     }
     return building.resolve_recipe(_source(float_model), target, wishes, layer)
+
+
+def _recorded(build: Path, calibration: str | None) -> Recipe:
+    """The recipe of a build. Its data is named without the place where it was."""
+    made = building.make_recipe(dict(sources.read_build(build).recipe), str(build / sources.MANIFEST))
+    if calibration is not None:
+        return made.model_copy(update={"calibration": calibration})
+    name = made.calibration.rpartition(":")[0] or made.calibration
+    if made.calibration != "random" and not Path(name).exists():
+        raise UsageError(
+            f"the data that {build.name} was calibrated with is not here",
+            cause=f"there is no {name} in this folder",
+            fix="say where it is with --calibration",
+        )
+    return made
 
 
 def _source(float_model: Path) -> OnnxSource:

@@ -40,9 +40,11 @@ class ModelFile:
 def model_file(text: str, target: str, component: str | None, out: Output) -> ModelFile:
     """A file or build folder as it is, one component of a larger build, or a Hugging Face model built for `target`."""
     path = Path(text).expanduser()
-    if path.is_dir() and not (path / _MODEL).is_file() and (path / "wright.json").is_file():
-        names = sorted(item.parent.name for item in path.glob(f"*/{_MODEL}"))
-        return ModelFile(str(path / _chosen(names, component, text)))
+    if path.is_dir() and (path / sources.MANIFEST).is_file():
+        build = sources.read_build(path)
+        names = [part.name for part in build.parts]
+        if len(names) > 1:
+            return ModelFile(str(build.model(_chosen(names, component, text))))
     if component is not None and (path.is_file() or (path / _MODEL).is_file()):
         raise UsageError(f"{path.name} has no components", cause="it is one model", fix="leave --component out")
     if path.is_file() or (path / _MODEL).is_file() or not _is_hugging_face(path):

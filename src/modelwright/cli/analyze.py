@@ -13,10 +13,12 @@ from modelwright.cli._options import Output, limit_options, output_options, targ
 
 if TYPE_CHECKING:
     from modelwright import build as building
+    from modelwright import sources
     from modelwright.report import analysis as report
     from modelwright.targets import Target
 else:
     building = lazy("modelwright.build")
+    sources = lazy("modelwright.sources")
     report = lazy("modelwright.report.analysis")
 
 
@@ -33,8 +35,8 @@ def command(model: Path, wanted: tuple[Target, ...], suggest: bool, out: Output)
     it says so; it never guesses. Exit 1 when nodes remain that a target cannot take, 6 when one could not
     be asked.
     """
-    path = model / "model.onnx" if model.is_dir() else model
-    found = [building.analyze(path.absolute(), target, suggest=suggest) for target in wanted]
+    path = sources.find_model(model)
+    found = [building.analyze(path, target, suggest=suggest) for target in wanted]
     out.answer(
         "analyze", {"analyses": report.documents(found)}, lambda _, console: report.render_analyses(found, console)
     )

@@ -41,7 +41,7 @@ from modelwright.measure._save import save_result
 from modelwright.measure._sentence import quantile_name
 from modelwright.measure._sink import SampleSink, read_samples, recent_samples
 from modelwright.measure._stats import Latency, latency
-from modelwright.measure._subject import InputChoice, InputFact, Subject, find_model, make_subject
+from modelwright.measure._subject import InputChoice, InputFact, Subject, make_subject
 from modelwright.measure._telemetry import Telemetry
 from modelwright.measure._telemetry_types import TelemetryResult, TelemetrySeries
 from modelwright.measure._trace import TraceOptions, trace
@@ -95,7 +95,6 @@ __all__ = [
     "Watch",
     "Window",
     "compare",
-    "find_model",
     "latency",
     "make_subject",
     "measure_leg",

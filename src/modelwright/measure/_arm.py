@@ -12,8 +12,8 @@ from modelwright._json import digest
 from modelwright.graph import ModelSummary, fingerprint, load, summary
 from modelwright.measure._arm_spec import ArmSpec
 from modelwright.measure._outputs import tolerance
-from modelwright.measure._subject import InputChoice, Subject, find_model, make_subject
-from modelwright.sources import check_inputs
+from modelwright.measure._subject import InputChoice, Subject, make_subject
+from modelwright.sources import FileDigest, check_inputs, find_model, model_files
 from modelwright.targets import SessionSpec, Target, parse_target
 from modelwright.worker import Runtime, find_runtime
 
@@ -28,6 +28,7 @@ class Arm:
     name: str
     path: Path
     fingerprint: str
+    files: tuple[FileDigest, ...]
     target: Target
     spec: SessionSpec
     runtime: Runtime | None
@@ -71,6 +72,7 @@ def _arm(spec: ArmSpec, subject: Subject, target: str, threads: int | None) -> A
         name=spec.name,
         path=subject.path,
         fingerprint=fingerprint(subject.graph),
+        files=subject.files,
         target=parse_target(spec.target or target),
         spec=SessionSpec(
             threads=spec.threads or threads,
@@ -93,7 +95,7 @@ def _subject_like(base: Subject, text: str) -> Subject:
     model = summary(graph)
     feeds = {name: _as_declared(array, name, model) for name, array in base.feeds.items()}
     check_inputs(feeds, model.inputs, origin=f"what {base.path.name} is fed")
-    return Subject(path, graph, model, feeds)
+    return Subject(path, graph, model, feeds, model_files(path))
 
 
 def _as_declared(array: NDArray[Any], name: str, model: ModelSummary) -> NDArray[Any]:

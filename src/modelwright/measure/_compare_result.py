@@ -125,6 +125,7 @@ class _Judged:
             model=str(arm.path),
             fingerprint=arm.fingerprint,
             identity=arm.identity,
+            files=arm.files,
             precision=arm.precision,
             target=str(arm.target),
             runtime=arm.runtime.name if arm.runtime else None,

@@ -13,6 +13,7 @@ from modelwright.measure._environment import Environment
 from modelwright.measure._outputs import OutputCheck
 from modelwright.measure._subject import InputChoice, InputFact
 from modelwright.measure._unit import UnitPlan, UnitRecord
+from modelwright.sources import FileDigest
 from modelwright.targets import SessionFacts
 
 COMPARE_PROTOCOL = "compare-2"
@@ -77,6 +78,7 @@ class ArmResult:
     model: str
     fingerprint: str
     identity: str
+    files: tuple[FileDigest, ...]
     precision: str | None
     target: str
     runtime: str | None

@@ -149,6 +149,7 @@ class _Run:
             plan=self.plan,
             model=str(self.subject.path),
             fingerprint=fingerprint(self.subject.graph),
+            files=self.subject.files,
             requested=self._requested(),
             bound=self._bound(facts) if facts else None,
             timing_valid=facts.timing_valid if facts else None,

@@ -8,15 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from modelwright.errors import InputError, UsageError
+from modelwright.errors import UsageError
 from modelwright.graph import Graph, ModelSummary, ValueSpec, load, summary
-from modelwright.sources import InputSpec, generate, load_npz, specs_from_graph
+from modelwright.sources import FileDigest, InputSpec, find_model, generate, load_npz, model_files, specs_from_graph
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_MODEL = "model.onnx"
-_HUB_ID = re.compile(r"(?!.*\.onnx$)[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _BATCH_NAME = re.compile(r"batch|^[nb]$", re.IGNORECASE)
 
 
@@ -43,12 +41,13 @@ class InputFact:
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A model on disk, what its graph says, and one set of inputs for it."""
+    """A model on disk, what its graph says, and one set of inputs for it. `files` is what was measured, by content."""
 
     path: Path
     graph: Graph
     model: ModelSummary
     feeds: Mapping[str, NDArray[Any]]
+    files: tuple[FileDigest, ...]
 
     @property
     def inputs(self) -> tuple[InputFact, ...]:
@@ -70,28 +69,6 @@ class Subject:
         ]
 
 
-def find_model(text: str | Path) -> Path:
-    """The .onnx file that `text` names: the file itself, or the one in a build folder."""
-    path = Path(text).expanduser()
-    if path.is_file():
-        return path.absolute()
-    if (path / _MODEL).is_file():
-        return (path / _MODEL).absolute()
-    if path.is_dir() and (parts := sorted(item.name for item in path.glob("*.onnx"))):
-        raise UsageError(
-            f"{path.name} holds several models",
-            cause=f"it has no {_MODEL}, but {', '.join(parts)}",
-            fix=f"point at one of them, for example {path / parts[0]}",
-        )
-    if not path.is_dir() and not _HUB_ID.fullmatch(str(text)):
-        raise InputError(f"{path} does not exist", cause="no such file or folder", fix="check the path")
-    raise UsageError(
-        f"{text} is not a model that can be measured yet",
-        cause="only .onnx files and build folders are measured",
-        fix=f"build it first: wright build {text} -o build, then give the folder build",
-    )
-
-
 def make_subject(text: str | Path, inputs: InputChoice) -> Subject:
     """Read the model and make its inputs; everything that does not fit is an error before anything runs."""
     path = find_model(text)
@@ -99,10 +76,10 @@ def make_subject(text: str | Path, inputs: InputChoice) -> Subject:
     model = summary(graph)
     if inputs.data is not None:
         _refuse_sizes(inputs)
-        return Subject(path, graph, model, load_npz(inputs.data, model.inputs))
+        return Subject(path, graph, model, load_npz(inputs.data, model.inputs), model_files(path))
     sizes = {**_batch_dims(model, inputs.batch), **inputs.dims}
     specs = specs_from_graph(graph, sizes=sizes, recorded=inputs.recorded)
-    return Subject(path, graph, model, generate(specs, inputs.seed))
+    return Subject(path, graph, model, generate(specs, inputs.seed), model_files(path))
 
 
 def _refuse_sizes(inputs: InputChoice) -> None:

@@ -6,13 +6,13 @@ import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from modelwright.errors import InputError, UsageError
+from modelwright.errors import UsageError
 from modelwright.graph import model_bytes
 from modelwright.quality._debug_run import Request, run_debug
 from modelwright.quality._debug_types import DEFAULT_BUDGET, DEFAULT_SAMPLES, DebugInterrupted, DebugReport
 from modelwright.quality._so_far import read_so_far
 from modelwright.quality._stream_data import data_source
-from modelwright.sources import InputSpec, data_bytes
+from modelwright.sources import InputSpec, data_bytes, find_model, model_files
 from modelwright.targets import Target, parse_target
 from modelwright.worker import ProgressCallback, run
 
@@ -51,9 +51,12 @@ def debug(
     options = options or DebugOptions()
     target = options.target or parse_target("cpu")
     _check(options, quant_model, target)
+    wanted = find_model(float_model)
+    quantized = find_model(quant_model) if quant_model is not None else wanted
+    files = model_files(wanted), model_files(quantized)
     with tempfile.TemporaryDirectory(prefix="wright-debug-") as folder:
         so_far = Path(folder, "so-far")
-        request = _request(float_model, quant_model, options, target, so_far)
+        request = _request(wanted, quantized, options, target, so_far)
         try:
             result = run(run_debug.call(request), timeout=_LIMIT_S, size=_needed(request), on_progress=on_progress)
         except KeyboardInterrupt:
@@ -61,18 +64,15 @@ def debug(
             if found is None:
                 raise
             stop = DebugInterrupted()
-            stop.partial = found
+            stop.partial = replace(found, float_files=files[0], quant_files=files[1])
             raise stop from None
-    return replace(result.unwrap(), peak_rss_bytes=result.peak_rss_bytes)
+    return replace(result.unwrap(), peak_rss_bytes=result.peak_rss_bytes, float_files=files[0], quant_files=files[1])
 
 
-def _request(
-    float_model: str | Path, quant_model: str | Path | None, options: DebugOptions, target: Target, so_far: Path
-) -> Request:
-    wanted = model_file(float_model)
+def _request(wanted: Path, quantized: Path, options: DebugOptions, target: Target, so_far: Path) -> Request:
     return Request(
         float_model=str(wanted),
-        quant_model=str(model_file(quant_model if quant_model is not None else float_model)),
+        quant_model=str(quantized),
         target=target,
         source=data_source(options.data, options.seed, wanted, options.recorded),
         samples=options.samples,
@@ -88,16 +88,6 @@ def _needed(request: Request) -> int | None:
     data = data_bytes(request.source)
     models = (request.float_model, request.quant_model)
     return None if data is None else sum(map(model_bytes, models)) + data + request.budget
-
-
-def model_file(given: str | Path) -> Path:
-    """The model itself, or the one in a build folder."""
-    path = Path(given).expanduser().absolute()
-    if path.is_dir():
-        path = path / "model.onnx"
-    if not path.is_file():
-        raise InputError(f"{given} does not exist", cause="there is no such model", fix="Check the path.")
-    return path
 
 
 def _check(options: DebugOptions, quant_model: str | Path | None, target: Target) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from modelwright.sources import FileDigest
+
 DebugStatus = Literal["ok", "partial", "no_match", "failed", "interrupted"]
 MatchKind = Literal["name", "producer", "convert", "absorbed", "position"]
 Mode = Literal["static", "fp16", "dynamic", "weight-only", "same-model", "float"]
@@ -176,6 +178,8 @@ class DebugReport:
     chunks: int
     memory_budget_bytes: int
     peak_rss_bytes: int | None = None
+    float_files: tuple[FileDigest, ...] = ()
+    quant_files: tuple[FileDigest, ...] = ()
 
     @property
     def worst_output_db(self) -> float | None:

@@ -12,13 +12,13 @@ from modelwright.graph import model_bytes
 from modelwright.quality._eval_data import RANDOM
 from modelwright.quality._eval_judge import judge, unjudged
 from modelwright.quality._eval_models import Side
-from modelwright.quality._eval_parts import Parts, read_parts
+from modelwright.quality._eval_parts import Parts, parts_of
 from modelwright.quality._eval_run import Job, measure_pair
-from modelwright.quality._eval_types import DataChoice, EvalInterrupted, EvalOptions, EvalResult
+from modelwright.quality._eval_types import Bound, DataChoice, EvalInterrupted, EvalOptions, EvalResult
 from modelwright.quality._so_far import read_so_far
 from modelwright.quality.tasks import canonical_name
 from modelwright.quality.tasks._custom import check_reference
-from modelwright.sources import BuildSource, HfSource, OnnxSource, fetch, resolve_source
+from modelwright.sources import BuildSource, HfSource, digests_of, fetch, model_files, read_build, resolve_source
 from modelwright.targets import parse_target
 from modelwright.worker import ProgressCallback, run
 
@@ -69,9 +69,9 @@ def evaluate(
             if found is None:
                 raise
             stop = EvalInterrupted()
-            stop.partial = unjudged(found, name, options)
+            stop.partial = _about(unjudged(found, name, options), ours, theirs)
             raise stop from None
-    return judge(result.unwrap(), name, options)
+    return _about(judge(result.unwrap(), name, options), ours, theirs)
 
 
 def _needed(job: Job) -> int | None:
@@ -118,9 +118,22 @@ def _side(model: str | Path, target: str) -> Side:
     source = resolve_source(str(model))
     if isinstance(source, HfSource):
         return Side(source.name, source if source.folder else fetch(source), target)
-    path = Path(source.path) if isinstance(source, OnnxSource) else Path(source.folder, _MODEL)
-    if isinstance(source, BuildSource) and not path.is_file():
-        return Side(str(model), read_parts(Path(source.folder)), target)
-    if not path.is_file():
+    if isinstance(source, BuildSource):
+        build = read_build(Path(source.folder))
+        return Side(str(model), str(build.model()) if len(build.parts) == 1 else parts_of(build), target)
+    if not Path(source.path).is_file():
         raise InputError(f"{model} does not exist", cause="no such file", fix="Check the path.")
-    return Side(str(model), str(path), target)
+    return Side(str(model), source.path, target)
+
+
+def _about(answer: EvalResult, ours: Side, theirs: Side) -> EvalResult:
+    return replace(answer, candidate=_named(answer.candidate, ours), reference=_named(answer.reference, theirs))
+
+
+def _named(bound: Bound, side: Side) -> Bound:
+    """With the files it is about."""
+    model = side.model
+    if isinstance(model, HfSource):
+        return replace(bound, files=digests_of(Path(str(model.folder)), model.files))
+    paths = [Path(place) for place in (model.first, model.second)] if isinstance(model, Parts) else [Path(model)]
+    return replace(bound, files=tuple(file for path in paths for file in model_files(path)))

@@ -9,13 +9,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from modelwright._json import loads
 from modelwright._lazy import lazy
 from modelwright.errors import InputError
 from modelwright.quality._eval_types import Bound
+from modelwright.sources import MANIFEST, MODEL, BuildFolder
 from modelwright.stages.export import Link
 from modelwright.targets import SessionFacts, TensorSpec, open_session, parse_target
 
@@ -30,7 +29,6 @@ Kind = Literal["encoder-decoder", "language-model", "towers"]
 
 DECODER_IDS = "decoder_input_ids"
 IDS = "input_ids"
-_MANIFEST, _MODEL = "wright.json", "model.onnx"
 _POSITION, _MASK, _ENCODER_MASK = "cache_position", "attention_mask", "encoder_attention_mask"
 _TEXT, _IMAGE = "text_embeds", "image_embeds"
 _TOWERS = frozenset({"text", "vision"})
@@ -47,15 +45,14 @@ class Parts:
     names: tuple[str, str]
 
 
-def read_parts(folder: Path) -> Parts:
-    """What the manifest says about a build of several graphs."""
+def parts_of(build: BuildFolder) -> Parts:
+    """How the graphs of a build work together."""
+    folder, folders = build.path, {part.name: part.folder for part in build.parts}
     try:
-        manifest = loads((folder / _MANIFEST).read_text(encoding="utf-8"))
-        folders = {part["name"]: part["folder"] for part in manifest["components"]}
-        links = tuple(Link(**link) for link in manifest["links"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        links = tuple(Link(**link) for link in build.links)
+    except TypeError as error:
         raise InputError(
-            f"{folder.name} cannot be read as a build", cause=f"{_MANIFEST}: {error}", fix="Build it again."
+            f"{folder.name} cannot be read as a build", cause=f"{MANIFEST}: {error}", fix="Build it again."
         ) from error
     own = {link.component for link in links if link.component == link.to_component}
     others = [name for name in folders if name not in own]
@@ -70,9 +67,9 @@ def read_parts(folder: Path) -> Parts:
         raise InputError(
             f"{folder.name} is a build of several models",
             cause=f"its parts are {', '.join(folders)}, and how they work together is not known here",
-            fix=f"Evaluate one part with --outputs, for example {folder.name}/{next(iter(folders), '')}/{_MODEL}.",
+            fix=f"Evaluate one part with --outputs, for example {folder.name}/{next(iter(folders), '')}/{MODEL}.",
         )
-    places = {name: str(folder / folders[name] / _MODEL) for name in folders}
+    places = {name: str(build.model(name)) for name in folders}
     return Parts(kind, places[first], places[second], links, (first, second))
 
 

@@ -12,6 +12,7 @@ from modelwright.errors import UsageError
 from modelwright.metrics import Aggregate
 from modelwright.quality._paired import EvalVerdict, Paired
 from modelwright.quality.tasks import Metric
+from modelwright.sources import FileDigest
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class EvalOptions:
 
 @dataclass(frozen=True)
 class Bound:
-    """What a model really ran on."""
+    """What a model really ran on; `files` is what it is, by content."""
 
     model: str
     engine: str
@@ -86,6 +87,7 @@ class Bound:
     providers: tuple[str, ...]
     nodes_per_ep: tuple[tuple[str, int], ...]
     simulated: bool
+    files: tuple[FileDigest, ...] = ()
 
 
 @dataclass(frozen=True)

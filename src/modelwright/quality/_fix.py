@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
 from modelwright.errors import UsageError
-from modelwright.quality._debug import DebugOptions, debug, model_file
+from modelwright.quality._debug import DebugOptions, debug
 from modelwright.quality._fix_actions import combined, orders
 from modelwright.quality._fix_bench import CHECK, CHOOSE, Bench, Candidate
 from modelwright.quality._fix_types import FixOptions, FixPlan, FixResult, FixRow, FixScore, FixStatus, Level, Raise
 from modelwright.quality._match_view import view
+from modelwright.sources import find_model
 from modelwright.stages.quantize import REDUCED_BITS, steps_of, weight_range_bits
 from modelwright.worker import ProgressCallback, Worker
 
@@ -46,7 +47,7 @@ def fix(
     _check(options)
     say = on_progress or _silent
     with tempfile.TemporaryDirectory(prefix="wright-fix-") as folder, Worker() as worker:
-        bench = Bench(model_file(float_model), plan, options, Path(folder), worker, say)
+        bench = Bench(find_model(float_model), plan, options, Path(folder), worker, say)
         start = bench.build(plan.quantize)
         if bench.met_on(start, CHOOSE, margin=True) and bench.met_on(start, CHECK, margin=False):
             return _result(bench, "already_met", None, _Found("float", (), start, True), ())

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from modelwright.errors import InputError, UsageError, did_you_mean
 from modelwright.graph import Graph, ValueSpec, summary
+from modelwright.sources._build_folder import recorded_inputs
 from modelwright.sources._embedding import index_bound
-from modelwright.sources._recorded import recorded_inputs
 from modelwright.sources._spec import Fill, InputSpec, TensorSpec
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from modelwright.errors import InputError
 from modelwright.graph import load, summary
+from modelwright.sources._build_folder import MANIFEST
 from modelwright.sources._digest import content_digest, folder_digest
 from modelwright.sources._hf import CONFIG, Choices, HfSource, local_source
 from modelwright.sources._hub import hub_source
-from modelwright.sources._recorded import MANIFEST
 from modelwright.sources._task import canonical_task
 
 MODEL = "*.onnx"

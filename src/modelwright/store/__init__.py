@@ -2,6 +2,7 @@
 
 from modelwright.store._digests import file_digest
 from modelwright.store._key import Key, stage_key
+from modelwright.store._names import MARKER as DELIVERY_NOTE
 from modelwright.store._store import Store
 from modelwright.store._types import (
     Artifact,
@@ -18,6 +19,7 @@ from modelwright.store._types import (
 )
 
 __all__ = [
+    "DELIVERY_NOTE",
     "Artifact",
     "Damage",
     "Entry",

@@ -15,10 +15,11 @@ from onnx import numpy_helper
 from modelwright.build import build, deliver, resolve_recipe
 from modelwright.errors import InputError, UsageError
 from modelwright.quality import DataChoice, EvalOptions, evaluate
-from modelwright.quality._eval_parts import read_parts
-from modelwright.sources import resolve_source
+from modelwright.quality._eval_parts import parts_of
+from modelwright.sources import read_build, resolve_source
 from modelwright.store import Store
 from modelwright.targets import parse_target
+from support import builds, models
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("transformers", reason="transformers is not installed")
@@ -65,6 +66,7 @@ class Ready:
                 noisy = values + rng.standard_normal(values.shape).astype(np.float32) * values.std()
                 tensor.CopyFrom(numpy_helper.from_array(noisy, tensor.name))
         onnx.save(model, path)
+        builds.reseal(copy)
         return copy
 
 
@@ -186,10 +188,11 @@ def test_a_text_goes_through_prompt_and_steps(tmp_path):
     assert abs(broken.values.candidate / broken.values.reference - 1) > 0.01
 
 
-def test_a_manifest_that_is_no_manifest_is_refused(tmp_path):
-    (tmp_path / "wright.json").write_text('{"components": [{"name": "a", "folder": "a"}], "links": []}')
+def test_graphs_that_work_together_in_no_known_way_are_refused(tmp_path):
+    models.save(models.mlp(), tmp_path / "a")
+    builds.write_manifest(tmp_path, ("a",))
     with pytest.raises(InputError, match="several models"):
-        read_parts(tmp_path)
-    (tmp_path / "wright.json").write_text("{}")
+        parts_of(read_build(tmp_path))
+    builds.write_manifest(tmp_path, ("a",), links=[{"from": "a"}])
     with pytest.raises(InputError, match="cannot be read as a build"):
-        read_parts(tmp_path)
+        parts_of(read_build(tmp_path))

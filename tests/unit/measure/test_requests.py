@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from modelwright.errors import InputError, UsageError
-from modelwright.measure import CompareOptions, InputChoice, PerfOptions, compare, find_model, make_subject, perf
+from modelwright.measure import CompareOptions, InputChoice, PerfOptions, compare, make_subject, perf
+from modelwright.sources import find_model
 from support import models
 
 
