@@ -98,8 +98,11 @@ if sys.platform == "win32":
         control, their_control = _socket_pair()
         data, their_data = _socket_pair()
         plan = Plan(os.getpid(), token.hex(), scratch.folders)
-        with their_data:
+        with contextlib.ExitStack() as on_error, their_data:
+            for end in (control, their_control, data):
+                on_error.callback(end.close)
             process = _windows.start(_command(python, plan), their_data, Channel(their_control, token))
+            on_error.pop_all()
         return Child(process, Channel(control, token), Channel(data, token), scratch, startup)
 
 

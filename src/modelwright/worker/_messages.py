@@ -11,13 +11,14 @@ from modelwright.worker._result import Failure
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Parent to runner: make this call. `folder` is where it writes, if that is known."""
+    """Parent to runner: make this call within `timeout` seconds. `folder` is where it writes, if that is known."""
 
     number: int
     name: str
     root: str | None
     arguments: Parcel
-    folder: str | None = None
+    folder: str | None
+    timeout: float
 
 
 @dataclass(frozen=True, slots=True)

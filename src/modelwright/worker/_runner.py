@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import faulthandler
 import os
 import pickle
 import sys
@@ -26,14 +27,16 @@ from modelwright.worker._task import resolve
 _LONGEST_MESSAGE = 4 << 10
 _LONGEST_TRACEBACK = 32 << 10
 _LONGEST_ERROR = 1 << 20
+_ASKED_BY_NOBODY: bool = sys.platform == "win32"
 
 
 @dataclass(slots=True)
 class _Post:
-    """Where progress of the running call goes; nowhere when the code runs in the user's own process."""
+    """Where progress of the running call goes, and how long it may take without; nowhere in the user's own process."""
 
     channel: Channel | None = None
     number: int = 0
+    patience: float | None = None
 
 
 _post = _Post()
@@ -42,6 +45,7 @@ _post = _Post()
 def progress(message: str, fraction: float | None = None) -> None:
     """Tell the parent that work goes on. Outside a worker it does nothing."""
     if _post.channel is not None:
+        _expect_end()
         _post.channel.send(Progress(_post.number, message[:_LONGEST_MESSAGE], fraction))
 
 
@@ -83,9 +87,20 @@ def serve_calls(channel: Channel, scratch: Scratch) -> None:
 def _perform(call: Call, scratch: Scratch) -> Done:
     _usage.reset_peak_rss()
     before = _usage.cpu_s()
-    value, failure, error = _attempt(call, scratch)
+    _post.patience = call.timeout
+    _expect_end()
+    try:
+        value, failure, error = _attempt(call, scratch)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
     after = _usage.cpu_s()
     return Done(call.number, value, failure, error, after - before, after, _usage.peak_rss_bytes())
+
+
+def _expect_end() -> None:
+    """No supervisor can ask for a stack on Windows: it is printed by a timer, shortly before the time is over."""
+    if _ASKED_BY_NOBODY and _post.patience is not None:
+        faulthandler.dump_traceback_later(max(_post.patience - 1.0, _post.patience / 2))
 
 
 def _attempt(call: Call, scratch: Scratch) -> tuple[Parcel | None, Failure | None, bytes | None]:

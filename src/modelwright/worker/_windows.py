@@ -26,6 +26,7 @@ def past_launcher(python: str) -> tuple[str, dict[str, str]]:
 
 
 if sys.platform == "win32":
+    import contextlib
     import ctypes
     import os
     import socket
@@ -41,13 +42,17 @@ if sys.platform == "win32":
     THIS_PROCESS = -1
     _KILL_ON_JOB_CLOSE = 0x2000
     _BASIC_ACCOUNTING = 1
+    _PROCESS_LIST = 3
     _EXTENDED_LIMITS = 9
+    _QUERY_LIMITED = 0x1000
+    _MOST_PROCESSES = 1024
     _TICKS_PER_S = 10_000_000
     _TURN_S = 0.05
     _KILL_S = 5.0
     _CHUNK = 1 << 16
     _kernel32 = ctypes.WinDLL("kernel32", use_last_error=True)
     _kernel32.CreateJobObjectW.restype = wintypes.HANDLE
+    _kernel32.OpenProcess.restype = wintypes.HANDLE
 
     class _Limits(ctypes.Structure):
         """JOBOBJECT_EXTENDED_LIMIT_INFORMATION."""
@@ -76,6 +81,15 @@ if sys.platform == "win32":
             ("terminated", ctypes.c_uint32),
         )
 
+    class _ProcessList(ctypes.Structure):
+        """JOBOBJECT_BASIC_PROCESS_ID_LIST, with room for more processes than a stage starts."""
+
+        _fields_ = (
+            ("assigned", ctypes.c_uint32),
+            ("count", ctypes.c_uint32),
+            ("pids", ctypes.c_size_t * _MOST_PROCESSES),
+        )
+
     class _Memory(ctypes.Structure):
         """PROCESS_MEMORY_COUNTERS."""
 
@@ -94,22 +108,31 @@ if sys.platform == "win32":
     def start(command: list[str], data: socket.socket, control: Channel) -> subprocess.Popen[bytes]:
         """Start a runner inside a job. It waits for its socket, so nothing runs before the job holds it."""
         output, printed = os.pipe()
-        python, extra = past_launcher(command[0])
-        process = subprocess.Popen(
-            [python, *command[1:]],
-            env={**os.environ, **extra},
-            stdin=subprocess.PIPE,
-            stdout=printed,
-            stderr=printed,
-            creationflags=subprocess.CREATE_NO_WINDOW | subprocess.CREATE_NEW_PROCESS_GROUP,
-        )
-        os.close(printed)
-        supervisor = _Supervisor(process, output, control)
-        assert process.stdin is not None
-        with process.stdin as line:
-            line.write(data.share(process.pid))
+        with contextlib.ExitStack() as on_error:
+            on_error.callback(os.close, output)
+            process = _popen(command, printed)
+            on_error.callback(process.kill)
+            supervisor = _Supervisor(process, output, control)
+            assert process.stdin is not None
+            with process.stdin as line:
+                line.write(data.share(process.pid))
+            on_error.pop_all()
         threading.Thread(target=supervisor.watch, name="modelwright-supervisor", daemon=True).start()
         return process
+
+    def _popen(command: list[str], printed: int) -> subprocess.Popen[bytes]:
+        python, extra = past_launcher(command[0])
+        try:
+            return subprocess.Popen(
+                [python, *command[1:]],
+                env={**os.environ, **extra},
+                stdin=subprocess.PIPE,
+                stdout=printed,
+                stderr=printed,
+                creationflags=subprocess.CREATE_NO_WINDOW | subprocess.CREATE_NEW_PROCESS_GROUP,
+            )
+        finally:
+            os.close(printed)
 
     class _Supervisor:
         """Watches one runner from a thread. The job handle is the leash: closing it ends the tree."""
@@ -123,6 +146,8 @@ if sys.platform == "win32":
             self._log = BoundedLog()
             self._log_turn = threading.Lock()
             self._limit: int | None = None
+            self._held = 0
+            self._peak = 0
             self._killed_for: Literal["request", "memory_limit"] | None = None
             self._drainer = threading.Thread(target=self._drain, name="modelwright-log", daemon=True)
 
@@ -133,14 +158,16 @@ if sys.platform == "win32":
                 if order is not None:
                     self._obey(order)
                 self._check_memory()
-            cpu_s, peak = _cpu_s(self._job), peak_working_set(self._handle)
+            cpu_s = _cpu_s(self._job)
             _kernel32.TerminateJobObject(wintypes.HANDLE(self._job), 1)
             _kernel32.CloseHandle(wintypes.HANDLE(self._job))
             code = self._process.wait()
             self._drainer.join(_KILL_S)
             with self._log_turn:
                 seen = self._log.finish()
-            self._control.send(Died(code, self._killed_for, cpu_s, peak, None, seen))
+            # Of a process that has ended Windows says 0: what was seen while it lived is what is known.
+            peak, held = self._peak or None, self._held or None
+            self._control.send(Died(code, self._killed_for, cpu_s, peak, None, seen, held_bytes=held))
             self._control.close()
 
         def _obey(self, order: object) -> None:
@@ -159,9 +186,13 @@ if sys.platform == "win32":
                         self._process.kill()
 
         def _check_memory(self) -> None:
-            """Only the runner itself is weighed here; a helper it starts is not."""
-            memory = _memory(self._handle) if self._limit is not None else None
-            if memory is not None and self._limit is not None and memory.working_set > self._limit:
+            """The whole job is weighed: the runner and all it started."""
+            held = _job_memory(self._job)
+            if held is None:
+                return
+            self._held, largest = held
+            self._peak = max(self._peak, largest)
+            if self._limit is not None and self._held > self._limit:
                 self._killed_for = "memory_limit"
                 self._process.kill()
 
@@ -190,6 +221,28 @@ if sys.platform == "win32":
         ):
             return None
         return float(times.user + times.kernel) / _TICKS_PER_S
+
+    def _job_memory(job: int) -> tuple[int, int] | None:
+        """What all processes of the job hold now, and the most that one of them ever held; None when nobody says."""
+        listed = _ProcessList()
+        size = ctypes.sizeof(listed)
+        if not _kernel32.QueryInformationJobObject(
+            wintypes.HANDLE(job), _PROCESS_LIST, ctypes.byref(listed), size, None
+        ):
+            return None
+        found = [memory for pid in listed.pids[: listed.count] if (memory := _memory_of(pid)) is not None]
+        if not found:
+            return None
+        return sum(memory.working_set for memory in found), max(memory.peak_working_set for memory in found)
+
+    def _memory_of(pid: int) -> _Memory | None:
+        process = _kernel32.OpenProcess(_QUERY_LIMITED, 0, pid)
+        if not process:
+            return None
+        try:
+            return _memory(int(process))
+        finally:
+            _kernel32.CloseHandle(wintypes.HANDLE(process))
 
     def _memory(process: int) -> _Memory | None:
         memory = _Memory(size=ctypes.sizeof(_Memory))

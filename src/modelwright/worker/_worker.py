@@ -109,7 +109,7 @@ class Worker:
         arguments = pack((task.args, dict(task.kwargs)), child.scratch)
         child.control.send(Begin(str(log), limits.memory))
         root = None if self._runtime else task.root
-        child.data.send(Call(number, task.name, root, arguments, task.folder))
+        child.data.send(Call(number, task.name, root, arguments, task.folder, limits.timeout))
         outcome = Watch(child, number, limits, on_progress).wait()
         return self._settle(task, child, outcome, log, started, limits)
 
