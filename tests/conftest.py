@@ -33,7 +33,7 @@ def own_home(tmp_path, monkeypatch):
 def wright(tmp_path):
     """Runs `wright …` in a child and gives back exit code, stdout and stderr."""
 
-    def call(*words, cwd=tmp_path, env=None, timeout=120) -> Answer:
+    def call(*words, cwd=tmp_path, env=None, timeout=600) -> Answer:
         environment = {**os.environ, **(env or {})}
         script = Path(sys.executable).with_name("wright")
         done = subprocess.run(

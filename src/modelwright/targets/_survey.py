@@ -14,7 +14,9 @@ from modelwright.targets._plugins import Plugin, installed_plugins
 from modelwright.targets._probe import Builtin, EpDevice, probe_builtin, probe_plugin
 from modelwright.worker import Failure, Result, Runtime, RuntimeStatus, list_runtimes, run
 
-PROBE_TIMEOUT_S = 12.0
+# A probe that stands still hangs; one that is slow may be on a busy machine.
+PROBE_STALL_S = 12.0
+PROBE_TIMEOUT_S = 60.0
 _LIBRARIES = ("onnxruntime", "onnx", "onnx-ir", "numpy", "torch", "transformers")
 _PLATFORM_NAMES = {"linux": "Linux", "darwin": "macOS", "win32": "Windows"}
 
@@ -72,7 +74,7 @@ def survey(timeout: float = PROBE_TIMEOUT_S) -> Survey:
     plugins = installed_plugins()
     host = read_host()
     with ThreadPoolExecutor(max_workers=8) as pool:
-        builtin = pool.submit(lambda: run(probe_builtin.call(), timeout=timeout))
+        builtin = pool.submit(lambda: run(probe_builtin.call(), timeout=timeout, stall=PROBE_STALL_S))
         asked = [(plugin, pool.submit(_ask, plugin, timeout)) for plugin in plugins]
         runtimes = list(pool.map(lambda status: _runtime_row(status, timeout), list_runtimes()))
         plugin_rows = [_plugin_row(plugin, answer.result(), host) for plugin, answer in asked]
@@ -88,7 +90,8 @@ def _ask(plugin: Plugin, timeout: float) -> Result[tuple[EpDevice, ...]]:
     provider = plugin.provider
     option = provider.backend_option if provider else None
     getter = provider.devices[0].backend if provider else None
-    return run(probe_plugin.call(plugin=plugin, backend_option=option, backend_getter=getter), timeout=timeout)
+    call = probe_plugin.call(plugin=plugin, backend_option=option, backend_getter=getter)
+    return run(call, timeout=timeout, stall=PROBE_STALL_S)
 
 
 def _builtin_rows(result: Result[Builtin]) -> list[EpRow]:
@@ -211,7 +214,7 @@ def _runtime_row(status: RuntimeStatus, timeout: float) -> RuntimeRow:
     runtime: Runtime | None = status.runtime
     if runtime is None or status.reason is not None:
         return RuntimeRow(status.name, "broken", status.reason, (), ())
-    answer = run(probe_builtin.call(), runtime=runtime, timeout=timeout)
+    answer = run(probe_builtin.call(), runtime=runtime, timeout=timeout, stall=PROBE_STALL_S)
     if answer.failure is not None:
         return RuntimeRow(status.name, "broken", answer.failure.message, runtime.versions, ())
     assert answer.value is not None

@@ -1,5 +1,8 @@
 """The one timing loop, and what watches it."""
 
+import statistics
+import time
+
 import pytest
 
 from ep.measure import tasks
@@ -32,12 +35,16 @@ def test_iterations_and_warm_up_are_exact(model):
 def test_without_warm_up_the_first_run_is_a_sample(model):
     leg, _ = answer(tasks.leg.call(model, LegPlan(iterations=50, warmup=0)))
     assert leg.warmup_ns == ()
-    assert leg.samples_ns[0] == max(leg.samples_ns[:10])
+    # The first run of a session costs more than the usual one, wherever it was interrupted.
+    assert leg.samples_ns[0] > statistics.median(leg.samples_ns)
 
 
 def test_a_duration_is_kept_and_buys_at_least_one_run(model):
+    started = time.monotonic()
     leg, _ = answer(tasks.leg.call(model, LegPlan(duration_s=0.3, warmup=1)))
-    assert 0.1 < sum(leg.samples_ns) / 1e9 < 0.4
+    assert time.monotonic() - started >= 0.3
+    # The last run began before the time was over, however long it took then.
+    assert sum(leg.samples_ns[:-1]) / 1e9 <= 0.3
     leg, _ = answer(tasks.leg.call(model, LegPlan(duration_s=1e-9, warmup=1)))
     assert len(leg.samples_ns) == 1
 

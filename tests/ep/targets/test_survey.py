@@ -2,7 +2,6 @@
 
 import platform
 import sys
-import time
 
 import pytest
 
@@ -41,9 +40,7 @@ def test_misbehaving_plugins_cost_only_their_own_rows(wright, tmp_path, plugin_p
     plugin_package("onnxruntime-ep-aborts", aborting(tmp_path / "libaborts.so"))
     plugin_package("onnxruntime-ep-hangs", hanging(tmp_path / "libhangs.so"))
     site = plugin_package("onnxruntime-ep-missing", tmp_path / "libmissing.so")
-    start = time.monotonic()
     answer = wright("sys", "--json", env={"PYTHONPATH": str(site)})
-    seconds = time.monotonic() - start
     assert answer.code == 0
     rows = _rows(answer)
     assert rows["onnxruntime-ep-aborts"]["status"] == "crashes"
@@ -52,7 +49,6 @@ def test_misbehaving_plugins_cost_only_their_own_rows(wright, tmp_path, plugin_p
     assert rows["onnxruntime-ep-missing"]["status"] == "fails"
     assert "library not found" in rows["onnxruntime-ep-missing"]["reason"]
     assert rows["cpu"]["status"] == "usable"
-    assert seconds < 30
 
 
 def test_the_real_plugins_answer_with_what_this_machine_has(wright):

@@ -224,10 +224,10 @@ def test_the_working_folder_does_not_matter(tmp_path: Path, monkeypatch: pytest.
 
 BIG = int(2.5 * 2**30)
 MEASURE = """
-import sys, time
+import sys
+from pathlib import Path
 from modelwright import graph
 from modelwright.worker._usage import peak_rss_bytes
-start = time.process_time()
 loaded = graph.load(sys.argv[1])
 if sys.argv[2] == "summary":
     found = graph.summary(loaded)
@@ -236,7 +236,9 @@ if sys.argv[2] == "summary":
 else:
     graph.fingerprint(loaded)
 # Not ru_maxrss: a child begins with what its parent used.
-print(time.process_time() - start, peak_rss_bytes())
+counters = Path("/proc/self/io")
+read = counters.read_text().split()[1] if counters.exists() else 0
+print(read, peak_rss_bytes())
 """
 
 
@@ -251,7 +253,7 @@ def test_a_model_over_2_gib_is_read_without_loading_it(what: str, tmp_path: Path
     path = models.save(proto, tmp_path)
     command = [sys.executable, "-c", MEASURE, str(path), what, str(BIG)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    seconds, peak = map(float, done.stdout.split())
-    print(f"{what}: {seconds:.2f} s of CPU, peak {peak / 2**20:.0f} MB")
+    read, peak = map(int, done.stdout.split())
+    print(f"{what}: {read / 2**20:.0f} MB read, peak {peak / 2**20:.0f} MB")
     assert peak < 300 * 2**20
-    assert seconds < (2 if what == "summary" else 30)
+    assert read < (BIG // 10 if what == "summary" else 2 * BIG)

@@ -129,15 +129,18 @@ def test_the_summary_is_strict_json(tmp_path: Path) -> None:
     assert json.loads(text)["precision"]["label"] == "w8a8"
 
 
-def test_twenty_thousand_nodes_are_summarised_quickly(tmp_path: Path) -> None:
-    path = models.save(models.chain(20_000), tmp_path)
-    start = time.process_time()
-    loaded = graph.load(path)
-    assert graph.summary(loaded).node_count == 20_000
-    assert len(graph.fingerprint(loaded)) == 64
-    seconds = time.process_time() - start
-    print(f"20,000 nodes: {seconds:.2f} s of CPU")
-    assert seconds < 5
+def test_ten_times_the_nodes_are_about_ten_times_the_work(tmp_path: Path) -> None:
+    def cost(nodes: int) -> float:
+        path = models.save(models.chain(nodes), tmp_path)
+        start = time.process_time()
+        loaded = graph.load(path)
+        assert graph.summary(loaded).node_count == nodes
+        assert len(graph.fingerprint(loaded)) == 64
+        return time.process_time() - start
+
+    few, many = min(cost(2_000) for _ in range(3)), cost(20_000)
+    print(f"2,000 nodes: {few:.2f} s of CPU, 20,000 nodes: {many:.2f} s")
+    assert many < 40 * few
 
 
 def test_importing_the_room_imports_nothing_heavy() -> None:

@@ -157,7 +157,8 @@ def test_threads_of_one_process_produce_once(store, key) -> None:
 
     def produce(folder: Path) -> Produced:
         made.append(1)
-        time.sleep(0.2)
+        while len(waits) < 5:
+            time.sleep(0.01)
         (folder / "m").write_bytes(b"1")
         return Produced({"m": "model"})
 

@@ -15,21 +15,40 @@ from modelwright.measure._telemetry import Telemetry
 from modelwright.measure._telemetry_types import Meter, NoMeter
 from modelwright.report.telemetry import LiveChart, chart, render_telemetry, sparkline
 
-
-def counting(values):
-    """A meter that gives these values, then nothing."""
-    source = iter(values)
-    return lambda pid: [
-        Meter("load", "%", "a test", lambda _: next(source, None)),
-        NoMeter("npu_busy", "%", "no NPU"),
-    ]
+LIMIT_S = 120
 
 
-def watched(values, ticks=4):
-    with Telemetry(0.2, find=counting(values)) as telemetry:
+class Counting:
+    """A meter that gives these values, then nothing; `over` says that all were asked for."""
+
+    def __init__(self, values):
+        self._source = iter(values)
+        self.over = threading.Event()
+
+    def __call__(self, pid):
+        return [Meter("load", "%", "a test", self._next), NoMeter("npu_busy", "%", "no NPU")]
+
+    def _next(self, _):
+        value = next(self._source, None)
+        if value is None:
+            self.over.set()
+        return value
+
+
+def watched(values, **options):
+    counting = Counting(values)
+    with Telemetry(0.2, find=counting, **options) as telemetry:
         telemetry.start(1)
-        time.sleep(0.2 * ticks)
+        assert counting.over.wait(LIMIT_S)
         return telemetry.stop()
+
+
+def wait_for(condition):
+    """However busy the machine is; the limit only ends a test that hangs."""
+    end = time.monotonic() + LIMIT_S
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert condition()
 
 
 def test_mean_and_max_are_of_the_samples():
@@ -50,20 +69,20 @@ def test_a_single_sample_says_nothing():
 
 
 def test_a_meter_that_fails_is_only_silent():
+    asked = threading.Event()
+
     def broken(_):
+        asked.set()
         raise OSError("gone")
 
     with Telemetry(0.2, find=lambda pid: [Meter("x", "%", "a test", broken)]) as telemetry:
         telemetry.start(1)
-        time.sleep(0.3)
+        assert asked.wait(LIMIT_S)
         assert telemetry.stop().series[0].mean is None
 
 
 def test_only_the_last_samples_are_kept_but_all_count():
-    with Telemetry(0.2, capacity=2, find=counting([1.0, 2.0, 3.0, 4.0])) as telemetry:
-        telemetry.start(1)
-        time.sleep(0.9)
-        load = telemetry.stop().find("load")
+    load = watched([1.0, 2.0, 3.0, 4.0], capacity=2).find("load")
     assert len(load.recent) == 2
     assert load.samples == 4
     assert load.mean == 2.5
@@ -71,7 +90,7 @@ def test_only_the_last_samples_are_kept_but_all_count():
 
 def test_leaving_the_block_ends_the_thread_also_after_an_error():
     def fail():
-        with Telemetry(0.2, find=counting([])) as telemetry:
+        with Telemetry(0.2, find=Counting([])) as telemetry:
             telemetry.start(1)
             raise ZeroDivisionError
 
@@ -103,7 +122,8 @@ def test_a_real_child_is_seen_and_the_result_is_strict_json():
     try:
         with Telemetry(0.2) as telemetry:
             telemetry.start(child.pid)
-            time.sleep(1.0)
+            wait_for(lambda: (telemetry.so_far().find("process_memory").max or 0) > 50 << 20)
+            wait_for(lambda: telemetry.so_far().find("process_cpu").samples >= 3)
             seen = telemetry.stop()
     finally:
         child.kill()
@@ -115,11 +135,11 @@ def test_a_real_child_is_seen_and_the_result_is_strict_json():
 
 
 def test_a_child_that_ends_leaves_its_samples():
-    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(0.6)"])
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     with Telemetry(0.2) as telemetry:
         telemetry.start(child.pid)
-        child.wait()
-        time.sleep(0.3)
+        wait_for(lambda: telemetry.so_far().find("process_memory").samples >= 1)
+        child.communicate(b"\n")
         assert telemetry.stop().find("process_memory").samples >= 1
 
 
@@ -146,13 +166,13 @@ def test_the_chart_fits_and_never_draws_what_is_not_known(width, encoding):
 
 
 def test_the_live_chart_draws_on_a_terminal_only():
-    with Telemetry(0.2, find=counting([10.0, 20.0])) as telemetry:
+    with Telemetry(0.2, find=Counting([10.0, 20.0])) as telemetry:
         telemetry.start(1)
         for terminal in (True, False):
             out = console(80, terminal=terminal)
             with LiveChart(telemetry, out) as live:
                 live.say("measuring", 0.5)
-                time.sleep(0.6)
+                wait_for(lambda out=out, terminal=terminal: "measuring" in written(out) or not terminal)
             assert ("measuring" in written(out)) == terminal
 
 

@@ -78,6 +78,15 @@ def spin(seconds: float) -> str:
 
 
 @task
+def burn(cpu_seconds: float) -> str:
+    """However long that takes on a busy machine."""
+    end = time.process_time() + cpu_seconds
+    while time.process_time() < end:
+        pass
+    return "burnt"
+
+
+@task
 def report_progress(steps: int, pause: float) -> int:
     for step in range(steps):
         progress(f"step {step}", step / steps)

@@ -45,9 +45,9 @@ def test_peak_memory_and_cpu_time_are_those_of_the_call() -> None:
     result = run(tasks.allocate.call(200), timeout=20)
     assert result.peak_rss_bytes is not None
     assert 200 << 20 < result.peak_rss_bytes < 260 << 20
-    spun = run(tasks.spin.call(0.3), timeout=20)
-    assert spun.cpu_s is not None
-    assert 0.05 < spun.cpu_s < 0.6
+    burnt = run(tasks.burn.call(0.3), timeout=60)
+    assert burnt.cpu_s is not None
+    assert 0.3 <= burnt.cpu_s < 0.3 + 10
 
 
 def test_a_segfault_is_a_crash_with_its_name_and_the_python_stack_in_the_log() -> None:
