@@ -31,7 +31,15 @@ class Task(Generic[T_co]):
     def folder(self) -> str | None:
         """Where the call writes: the last folder among its arguments."""
         words = [word for word in (*self.args, *self.kwargs.values()) if isinstance(word, str)]
-        return next((word for word in reversed(words) if word and Path(word).is_dir()), None)
+        return next((word for word in reversed(words) if word and _is_folder(word)), None)
+
+
+def _is_folder(word: str) -> bool:
+    try:
+        return Path(word).is_dir()
+    except OSError:
+        # A text that is too long for a name.
+        return False
 
 
 class TaskFunction(Generic[P, T]):
