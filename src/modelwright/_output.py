@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 from modelwright._disk import disk_errors
+from modelwright._filenames import reserved
 from modelwright.errors import UsageError
 
 SEAL = "wright-seal:" + "0" * 64
@@ -40,6 +41,7 @@ def check_output(path: Path | None) -> None:
     """Find out before the work that its result could not be written there."""
     if path is None:
         return
+    refuse_reserved(path)
     folder = path.resolve().parent
     if _is_stream(path):
         return
@@ -55,6 +57,13 @@ def check_output(path: Path | None) -> None:
             cause="wright did not write it, or it was changed since",
             fix="give another name, or move that file away first",
         )
+
+
+def refuse_reserved(path: Path) -> None:
+    """A name that Windows takes for a device, or changes, is refused everywhere: results travel."""
+    why = reserved(path.name)
+    if why is not None:
+        raise UsageError(f"{path} is no name for a result", cause=why, fix="choose another name")
 
 
 def write_output(path: Path, text: str) -> None:

@@ -136,3 +136,10 @@ def test_a_command_with_a_missing_dependency_is_listed_with_the_reason(monkeypat
     monkeypatch.setattr(_commands, "COMMANDS", (*COMMANDS, lame))
     assert "fly         Fly. [unavailable: needs no_such_module: pip install 'modelwright[wings]']" in root_help()
     assert _app.run(["fly", "--high"]) == 4
+
+
+@pytest.mark.parametrize("words", [("build", "-m", "m.onnx", "-o", "CON"), ("perf", "m.onnx", "--output", "nul.json")])
+def test_reserved_names_are_refused_before_any_work(wright, words):
+    answer = wright(*words)
+    assert answer.code == 2
+    assert "Windows keeps that name for a device" in answer.err

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from modelwright._lazy import lazy
+from modelwright._output import refuse_reserved
 from modelwright.cli._options import Output
 from modelwright.errors import UsageError
 
@@ -45,6 +46,8 @@ def folder_options(function: F) -> F:
                 cause="a build is a folder: the model, its companions and the manifest",
                 fix=f"use -o {output.with_suffix('')}; the model will be {output.with_suffix('') / 'model.onnx'}",
             )
+        if output is not None:
+            refuse_reserved(output)
         return function(*args, output=output, **kwargs)
 
     return wrapper  # type: ignore[return-value]

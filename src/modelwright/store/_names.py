@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
+from modelwright._filenames import unportable
 from modelwright.errors import StoreError
 
 MARKER = ".wright-artifact.json"
@@ -43,14 +44,10 @@ def _check_name(name: str) -> None:
     parts = name.split("/")
     if not name or any(part in ("", ".", "..") for part in parts):
         raise _refused(name, "it has to be relative, without empty parts, '.' or '..'")
-    if "\\" in name or ":" in name or any(ord(letter) < 32 for letter in name):
-        raise _refused(name, "backslashes, colons and control characters mean different things on other systems")
+    if (why := next(filter(None, map(unportable, parts)), None)) is not None:
+        raise _refused(name, why)
     if name == MARKER:
         raise _refused(name, "the store keeps its own note under that name")
-    try:
-        name.encode()
-    except UnicodeEncodeError as error:
-        raise _refused(name, "it is not valid Unicode") from error
 
 
 def _folded(name: str) -> str:
