@@ -92,7 +92,7 @@ def read_only_error(where: Path, doing: str) -> StoreError:
 def full_error(where: Path, doing: str) -> StoreError:
     fix = (
         "Free space there (`wright cache prune --budget 0` empties the store) or use another disk "
-        f"({HOME_VARIABLE} moves the store)."
+        f"({HOME_VARIABLE} moves the store, TMPDIR temporary files)."
     )
     return StoreError(f"Could not {doing}: the disk is full", cause=f"{_free(where)} free at {where}", fix=fix)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from modelwright._scratch import scratch
 from modelwright.errors import InputError, WrightError
 from modelwright.graph import ModelSummary, load, model_bytes, summary
 from modelwright.sources import FileDigest, RandomCalibration, model_files, specs_from_graph, symbolic_sizes
@@ -113,9 +113,9 @@ def _sizes(model: Path) -> tuple[tuple[str, int], ...]:
 
 def _try(trial: _Trial, model: Path, target: Target, before: Placement) -> Suggestion | None:
     """The change made and placed; None when it cannot be made or does not help."""
-    with tempfile.TemporaryDirectory(prefix="wright-trial-") as folder:
+    with scratch("trial") as folder:
         try:
-            run(_task(trial, model, folder), timeout=_TRIAL_S, size=model_bytes(model)).unwrap()
+            run(_task(trial, model, str(folder)), timeout=_TRIAL_S, size=model_bytes(model)).unwrap()
             after = place(Path(folder, "model.onnx"), target)
         except WrightError:
             return None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import importlib.metadata
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from modelwright._json import digest, plain
+from modelwright._scratch import scratch
 from modelwright.store import Artifact, FileEntry, Key, Produced, Store, Waiting, stage_key
 from modelwright.worker import Task, Worker, run
 
@@ -166,8 +166,8 @@ def model_paths(store: Store, inputs: Mapping[str, ModelInput]) -> Iterator[Path
                 stack.enter_context(store.lease(model.artifact))
                 paths[name] = str(model.artifact.path_of(model.files[0].name))
             else:
-                scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="inputs-", dir=store.root.parent))
-                paths[name] = model.model(store.materialize(model.artifact, Path(scratch, "model")))
+                place = stack.enter_context(scratch("inputs", store.root.parent / "scratch"))
+                paths[name] = model.model(store.materialize(model.artifact, place / "model"))
         yield paths
 
 

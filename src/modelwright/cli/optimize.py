@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from modelwright._lazy import lazy
+from modelwright._scratch import scratch
 from modelwright.cli._building import Delivery, folder_options, run_builds
 from modelwright.cli._options import Output, limit_options, output_options, parse_dims
 from modelwright.errors import UsageError
@@ -69,9 +69,9 @@ def command(
 
 
 def _check(model: Path, out: Output) -> int:
-    with tempfile.TemporaryDirectory(prefix="wright-check-") as folder:
+    with scratch("check") as folder:
         names = tuple(item.name for item in optimizing.passes())
-        task = optimizing.check_passes.call(str(model.absolute()), folder, names)
+        task = optimizing.check_passes.call(str(model.absolute()), str(folder), names)
         effects = worker.run(task, timeout=_CHECK_S, size=graph.model_bytes(model)).unwrap()
     out.answer("optimize", {"effects": effects}, report.render_effects)
     return 0

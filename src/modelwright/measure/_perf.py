@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from modelwright._scratch import scratch
 from modelwright.errors import WrightError
 from modelwright.graph import fingerprint
 from modelwright.measure._environment import Environment, EnvironmentProbe
@@ -108,7 +108,7 @@ class _Run:
 
     def _session(self) -> Failure | None:
         """One fresh process. What it measured is recorded however it ends."""
-        with tempfile.TemporaryDirectory(prefix="modelwright-perf-") as folder, Seat(self.runtime) as seat:
+        with scratch("perf") as folder, Seat(self.runtime) as seat:
             file = Path(folder) / "samples"
             opened = seat.open(self.subject.path, self.target, self._spec(), self.subject.feeds)
             result: Result[bool | None] | None = None

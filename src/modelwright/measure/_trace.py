@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from modelwright._scratch import scratch
 from modelwright.errors import ExecutionError, UsageError
 from modelwright.measure._monitor_contract import Runs
 from modelwright.measure._subject import InputChoice, Subject, make_subject
@@ -78,8 +78,8 @@ def trace_subject(
     empty = empty_trace(
         str(subject.path), TraceRequested(str(target), target.provider.name, target.device, level), runs, warmup
     )
-    with tempfile.TemporaryDirectory(prefix="wright-trace-", ignore_cleanup_errors=True) as folder:
-        call = record.call(str(subject.path), target, options.session, subject.feeds, Runs(warmup, runs), folder)
+    with scratch("trace") as folder:
+        call = record.call(str(subject.path), target, options.session, subject.feeds, Runs(warmup, runs), str(folder))
         result = run(
             call,
             runtime=options.runtime,

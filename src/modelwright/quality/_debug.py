@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from modelwright._scratch import scratch
 from modelwright.errors import UsageError
 from modelwright.graph import model_bytes
 from modelwright.quality._debug_run import Request, run_debug
@@ -54,7 +54,7 @@ def debug(
     wanted = find_model(float_model)
     quantized = find_model(quant_model) if quant_model is not None else wanted
     files = model_files(wanted), model_files(quantized)
-    with tempfile.TemporaryDirectory(prefix="wright-debug-") as folder:
+    with scratch("debug") as folder:
         so_far = Path(folder, "so-far")
         request = _request(wanted, quantized, options, target, so_far)
         try:

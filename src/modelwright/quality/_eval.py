@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
+from modelwright._scratch import scratch
 from modelwright.errors import InputError, UsageError
 from modelwright.graph import model_bytes
 from modelwright.quality._eval_data import RANDOM
@@ -58,7 +58,7 @@ def evaluate(
         )
     if data.processor is None and isinstance(theirs.model, HfSource):
         data = replace(data, processor=theirs.model.folder)
-    with tempfile.TemporaryDirectory(prefix="wright-eval-") as folder:
+    with scratch("eval") as folder:
         so_far = Path(folder, "so-far")
         job = Job(ours, theirs, data, name, options.metric, options.settings, options.span, str(so_far))
         try:

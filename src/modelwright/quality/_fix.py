@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
+from modelwright._scratch import scratch
 from modelwright.errors import UsageError
 from modelwright.quality._debug import DebugOptions, debug
 from modelwright.quality._fix_actions import combined, orders
@@ -46,7 +46,7 @@ def fix(
     """Quantize again with as few exceptions as the target allows, and check the result on samples not chosen from."""
     _check(options)
     say = on_progress or _silent
-    with tempfile.TemporaryDirectory(prefix="wright-fix-") as folder, Worker() as worker:
+    with scratch("fix") as folder, Worker() as worker:
         bench = Bench(find_model(float_model), plan, options, Path(folder), worker, say)
         start = bench.build(plan.quantize)
         if bench.met_on(start, CHOOSE, margin=True) and bench.met_on(start, CHECK, margin=False):

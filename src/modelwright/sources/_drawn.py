@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from modelwright._disk import disk_errors
 from modelwright._lazy import lazy
+from modelwright._scratch import scratch
 from modelwright.graph import load
 from modelwright.sources._calibration import (
     CalibrationSource,
@@ -36,19 +35,16 @@ _PATIENCE_S = 600.0
 
 @contextlib.contextmanager
 def drawn(
-    source: CalibrationSource, count: int, scratch: Path, on_progress: ProgressCallback | None = None
+    source: CalibrationSource, count: int, place: Path, on_progress: ProgressCallback | None = None
 ) -> Iterator[CalibrationSource]:
     """The source as files for as long as this lasts; one that is no reader as it is."""
     if not isinstance(source, ReaderCalibration):
         yield source
         return
-    with disk_errors(scratch, "keep calibration samples"):
-        scratch.mkdir(parents=True, exist_ok=True)
-        kept = tempfile.TemporaryDirectory(prefix="samples-", dir=scratch)
-    with kept as folder:
-        call = draw_samples.call(source.path, folder, count)
+    with scratch("samples", place) as folder:
+        call = draw_samples.call(source.path, str(folder), count)
         found = run(call, timeout=_PATIENCE_S, on_progress=on_progress).unwrap()
-        yield DrawnCalibration(folder, source.path, found)
+        yield DrawnCalibration(str(folder), source.path, found)
 
 
 def data_sizes(source: CalibrationSource, model: Path) -> dict[str, int]:
