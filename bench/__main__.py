@@ -22,7 +22,7 @@ NAMES = (
     "eval_power",
     "build_cost",
 )
-PROOFS = ("aa_real", "two_runtimes", "real_repairs", "kills")
+PROOFS = ("aa_real", "planted", "equality", "two_runtimes", "real_repairs", "kills")
 RESULTS = Path(__file__).with_name("results")
 LIBRARIES = ("numpy", "onnx", "onnxruntime", "onnxruntime-qnn", "torch", "transformers")
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
 import sys
 import tempfile
 import time
@@ -16,6 +15,7 @@ from collections import Counter
 from pathlib import Path
 from statistics import fmean, median, variance
 
+from bench.neighbour import neighbour
 from bench.nets import layers
 from modelwright.measure import CompareOptions, CompareResult, InputChoice, UnitPlan, compare
 
@@ -24,29 +24,14 @@ ALLOWED = 9
 BUDGET_S = 5.5
 # Short bursts: the noise of a unit does not matter for false alarms, the number of looks does.
 PLAN = UnitPlan(burst_s=0.01, burst_runs=3, guard_s=0.004, warmup_cap_s=0.02)
-# Busy for a while, idle for a while, both at random: the neighbour nobody wants.
-_NEIGHBOUR = """
-import random, time
-draw = random.Random(1)
-while True:
-    end = time.perf_counter() + draw.uniform(0.02, 1.0)
-    while time.perf_counter() < end:
-        sum(range(1000))
-    time.sleep(draw.uniform(0.02, 1.0))
-"""
 
 
 def run(comparisons: int = COMPARISONS, budget_s: float = BUDGET_S) -> dict[str, object]:
     started = time.monotonic()
-    neighbour = subprocess.Popen([sys.executable, "-c", _NEIGHBOUR])
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            # A tenth of a millisecond: long enough not to fall into two modes when a neighbour shares the core.
-            model = layers(Path(folder) / "model.onnx", count=12, width=192)
-            results = [_one(model, seed, budget_s) for seed in range(comparisons)]
-    finally:
-        neighbour.kill()
-        neighbour.wait()
+    with neighbour(), tempfile.TemporaryDirectory() as folder:
+        # A tenth of a millisecond: long enough not to fall into two modes when a neighbour shares the core.
+        model = layers(Path(folder) / "model.onnx", count=12, width=192)
+        results = [_one(model, seed, budget_s) for seed in range(comparisons)]
     verdicts = [result.arms[1].verdict for result in results]
     kinds = Counter(verdict.kind.value for verdict in verdicts if verdict is not None)
     false = kinds["improved"] + kinds["regressed"]

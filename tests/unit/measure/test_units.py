@@ -1,0 +1,57 @@
+"""What a unit records, and how short runs are timed together."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from modelwright.judge import Verdict, VerdictKind, finding
+from modelwright.measure import UnitRecord
+from modelwright.measure._compare_result import _contradictions
+from modelwright.measure._leg import TimedLoop, tick_ns
+from modelwright.measure._sink import SampleSink
+from modelwright.measure._unit import _Ready
+
+
+def record(*, base_first):
+    return UnitRecord(1, None, base_first, 1, 1, (), (), ((1_000_000,),), ((2_000_000,),), 0.1, 0.2)
+
+
+def test_a_sentinel_is_read_by_slot_whatever_the_coin_called_its_legs():
+    assert record(base_first=True).slots_ms == ([1.0], [2.0])
+    assert record(base_first=False).slots_ms == ([2.0], [1.0])
+
+
+@pytest.mark.parametrize(
+    ("fastest_ns", "tick", "batch"), [(70_000, 1, 1), (70_000, 70, 1), (70_000, 100, 2), (5_000, 100, 20), (1, 1, 1000)]
+)
+def test_so_many_runs_are_timed_together_that_the_clock_ticks_a_thousand_times(fastest_ns, tick, batch):
+    assert _Ready((fastest_ns * 3, fastest_ns), tick).batch == batch
+
+
+def test_the_tick_of_the_clock_is_seen():
+    assert 0 < tick_ns() < 100_000_000
+
+
+def test_a_sample_of_a_batch_is_the_mean_of_its_runs():
+    runs = []
+    session = SimpleNamespace(
+        native=SimpleNamespace(run=lambda names, feeds: runs.append(1)),
+        run=lambda feeds, names: runs.append(1),
+        outputs=[],
+    )
+    loop = TimedLoop(session, {}, SampleSink(), batch=50)
+    loop.exactly(1)
+    assert len(runs) == 1  # the first run is checked, not timed
+    taken = loop.at_least(4, 0)
+    assert len(taken) == 4
+    assert len(runs) == 1 + 4 * 50
+
+
+@pytest.mark.parametrize(("shown", "warned"), [(1.0, True), (0.95, False)])
+def test_times_that_contradict_the_pairs_get_a_word(shown, warned):
+    proven = Verdict(VerdictKind.IMPROVED, 0.5, 0.046, 0.03, 0.06, 14, "", 0.01, 0.046, 0, 3, 0.02, 0.05)
+    base = SimpleNamespace(times_ms=(1.0,))
+    arm = SimpleNamespace(name="new", times_ms=(shown * 1.25 if warned else shown,), verdict=finding((proven,)))
+    words = list(_contradictions([base, arm], (0.5,)))
+    assert bool(words) is warned
+    assert all("-20.0% for new, pairs of one moment +4.6%" in text for text in words)
