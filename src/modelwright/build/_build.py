@@ -119,6 +119,7 @@ def build(
     """Run what the store does not have. Every stage is a child with a time limit."""
     started = time.perf_counter()
     watch = watch or _unwatched
+    source = _fetched(source, recipe, store)
     with Worker() as worker, _data(source, recipe, store, watch) as data:
         job = Job(recipe, store, watch, force, worker)
         first, subjects, links = _begin(source, job)
@@ -169,9 +170,15 @@ def _begin(source: OnnxSource | HfSource, job: Job) -> tuple[StageResult, list[t
         job.watch(StageEvent("import", _name(source), "reading the model"))
         first = import_model(job.store, Path(source.path), _name(source))
         return first, [(SINGLE, _imported(source, first))], ()
-    done = peek_stage(job.store, export_call(source, job.recipe))
-    done = done or run_stage(job.store, export_call(fetch(source), job.recipe), job.watch)
+    done = run_stage(job.store, export_call(source, job.recipe), job.watch)
     return done, *_exported(source, done)
+
+
+def _fetched(source: OnnxSource | HfSource, recipe: Recipe, store: Store) -> OnnxSource | HfSource:
+    """A model on the Hub with its files here, where the store does not have its export."""
+    if isinstance(source, HfSource) and peek_stage(store, export_call(source, recipe)) is None:
+        return fetch(source)
+    return source
 
 
 def _imported(source: OnnxSource, first: StageResult) -> Subject:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -92,8 +93,7 @@ def local_source(folder: Path, choices: Choices) -> HfSource:
 
 def refuse_foreign(folder: Path, names: Iterable[str] | None = None) -> None:
     """Whatever transformers may open in a model's folder must be a file of that folder."""
-    listed = names if names is not None else sorted(path.name for path in folder.iterdir() if not path.is_dir())
-    for name in listed:
+    for name in _odd(folder) if names is None else names:
         why = foreign(folder, name)
         if why is not None:
             raise InputError(
@@ -101,6 +101,19 @@ def refuse_foreign(folder: Path, names: Iterable[str] | None = None) -> None:
                 cause=f"it {why}",
                 fix="Put the file itself there, and only if you trust its origin.",
             )
+
+
+def _odd(folder: Path) -> list[str]:
+    """Links and whatever is neither a file nor a folder."""
+    try:
+        with os.scandir(folder) as found:
+            return sorted(
+                entry.name for entry in found if not entry.is_dir() and (entry.is_symlink() or not entry.is_file())
+            )
+    except OSError as error:
+        raise InputError(
+            f"{folder.name} cannot be read", cause=error.strerror or type(error).__name__, fix="Check its permissions."
+        ) from error
 
 
 def describe(name: str, config: dict[str, Any], choices: Choices) -> HfSource:

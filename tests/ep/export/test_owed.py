@@ -7,9 +7,9 @@ import pytest
 import torch
 from bench.families import FAMILIES, source_of
 
-from modelwright.errors import InputError
+from modelwright.errors import ExecutionError, InputError
 from modelwright.sources import Fill, generate, static
-from modelwright.stages.export import ExportParams, _owed, _rehearse, rehearse_export
+from modelwright.stages.export import ExportParams, _load, _owed, _rehearse, rehearse_export
 from modelwright.stages.export._load import load_model
 from modelwright.stages.export._owed import complete, left_out
 from modelwright.stages.export._run import split_parts
@@ -165,3 +165,9 @@ def test_a_large_model_that_lacks_an_argument_is_refused_too(tmp_path, monkeypat
     source = source_of(BY_NAME["owlvit"], tmp_path / "model")
     with pytest.raises(InputError, match="takes pixel_values, which cannot be made up"):
         rehearse_export(source, ExportParams(task=source.task, random_weights=True))
+
+
+def test_a_missing_package_is_named_also_where_the_message_begins_with_an_empty_line():
+    with pytest.raises(ExecutionError, match="needs a package") as error, _load._packages(object):
+        raise ImportError("\nThis model requires the timm library.\n")
+    assert error.value.cause == "ImportError: This model requires the timm library."

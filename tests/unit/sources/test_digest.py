@@ -54,6 +54,17 @@ def test_a_link_that_is_named_like_a_hash_does_not_stand_for_its_bytes(cached):
     assert good != evil
 
 
+def test_a_folder_cannot_pass_for_another_by_the_name_of_a_blob_of_its_own(tmp_path):
+    identities = []
+    for name, weights in (("good", GOOD), ("evil", EVIL)):
+        (tmp_path / name / "blobs").mkdir(parents=True)
+        (tmp_path / name / "config.json").write_bytes(CONFIG)
+        (tmp_path / name / "blobs" / sha(GOOD)).write_bytes(weights)
+        (tmp_path / name / "model.safetensors").symlink_to(f"blobs/{sha(GOOD)}")
+        identities.append(resolve_source(str(tmp_path / name)).identity())
+    assert identities[0] != identities[1]
+
+
 def test_a_cached_model_is_known_by_its_commit_when_its_blobs_are_what_their_names_say(cached, monkeypatch):
     assert fetched(monkeypatch, cached()).identity() == "hf:some/one@abc"
 
