@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 else:
     sqlite3 = lazy("sqlite3")
 
+DAMAGED = "journal.damaged"
+"""A file of this name beside the journal: a query met damage, and the next opening rebuilds the journal."""
+
 
 @contextlib.contextmanager
 def journal_errors(where: Path, doing: str) -> Iterator[None]:
@@ -32,7 +35,9 @@ def _from_sqlite(error: sqlite3.Error, where: Path, doing: str) -> StoreError:
     if code == sqlite3.SQLITE_READONLY:
         return read_only_error(where, doing)
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        fix = f"Delete the folder {where}: everything in it can be made again."
+        with contextlib.suppress(OSError):
+            (where / DAMAGED).touch()
+        fix = "Run the same command again: the journal is rebuilt from the notes beside it."
         return StoreError(f"Could not {doing}: the journal is damaged", cause=str(error), fix=fix)
     if code == sqlite3.SQLITE_BUSY:
         fix = "Wait for the other command to finish, then run this one again."

@@ -38,6 +38,7 @@ def collect(session: Session, policy: Policy, *, dry_run: bool) -> GcReport:
         freed += session.blobs.empty_quarantine()
         owned, sizes = _references(session)
         session.journal.marks.sweep(set(owned) | set(sizes))
+        session.journal.notes.sweep(set(owned))
     return replace(plan, orphans=len(dropped), freed_bytes=freed)
 
 

@@ -19,7 +19,8 @@ from modelwright.store import _fs
 from modelwright.store._errors import journal_errors
 from modelwright.store._key import Key
 from modelwright.store._marks import Marks
-from modelwright.store._schema import connect
+from modelwright.store._notes import Note, Notes
+from modelwright.store._schema import connect, insert
 from modelwright.store._types import Entry, Waiting
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Journal:
         self._guard = threading.RLock()
         self._db, self.read_only = connect(root)
         self.marks = Marks(root)
+        self.notes = Notes(root)
 
     def close(self) -> None:
         with self._guard:
@@ -92,24 +94,15 @@ class Journal:
     def add_entry(self, entry: Entry, blobs: Mapping[str, int]) -> None:
         """`blobs` are the digests and sizes of all its content, the manifest included."""
         self.remove_entry(entry.key.digest)
-        key, roles = entry.key, json.dumps(entry.roles)
-        row = (
-            key.digest,
-            key.stage,
-            entry.label,
-            entry.digest,
-            entry.size,
-            entry.created,
-            roles,
-        )
-        self._rows("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-        for blob in blobs.items():
-            self._rows("INSERT OR IGNORE INTO blobs VALUES (?, ?)", blob)
-            self._rows("INSERT INTO refs VALUES (?, ?)", (key.digest, blob[0]))
+        note = Note(entry, blobs)
+        with journal_errors(self._root, "use the journal of the store"):
+            insert(self._db, note)
+        self.notes.write(note)
 
     def remove_entry(self, key: str) -> None:
         self._rows("DELETE FROM refs WHERE key = ?", (key,))
         self._rows("DELETE FROM entries WHERE key = ?", (key,))
+        self.notes.remove(key)
 
     # blobs
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,19 +11,22 @@ from modelwright._disk import DENIED, disk_errors
 from modelwright._lazy import lazy
 from modelwright.errors import StoreError
 from modelwright.store import _fs
-from modelwright.store._errors import journal_errors
+from modelwright.store._errors import DAMAGED, journal_errors
+from modelwright.store._notes import Note, Notes
 
 if TYPE_CHECKING:
+    import logging
     import sqlite3
 
     import filelock
 else:
     sqlite3 = lazy("sqlite3")
     filelock = lazy("filelock")
+    logging = lazy("logging")
 
 VERSION = 1
 FILE = "journal.sqlite"
-FOLDERS = ("blobs", "tmp", "locks", "marks", "quarantine")
+FOLDERS = ("blobs", "tmp", "locks", "marks", "quarantine", "entries")
 _BUSY_S = 60.0
 _TABLES = (
     "CREATE TABLE entries (key TEXT PRIMARY KEY, stage TEXT NOT NULL, label TEXT NOT NULL,"
@@ -35,6 +39,15 @@ _TABLES = (
     " PRIMARY KEY (hold, digest)) WITHOUT ROWID",
     "CREATE INDEX holds_by_digest ON holds (digest)",
     "CREATE TABLE producing (key TEXT PRIMARY KEY, owner TEXT NOT NULL, since REAL NOT NULL)",
+)
+_SCANS = (
+    "entries NOT INDEXED",
+    "refs",
+    "refs INDEXED BY refs_by_digest WHERE digest > ''",
+    "blobs NOT INDEXED",
+    "owners NOT INDEXED",
+    "holds",
+    "producing NOT INDEXED",
 )
 
 
@@ -64,6 +77,24 @@ def _can_write(root: Path) -> bool:
 
 
 def _connect_writable(root: Path) -> sqlite3.Connection:
+    try:
+        return _connect_sound(root)
+    except sqlite3.DatabaseError as error:
+        if not _is_damage(error):
+            raise
+    with filelock.FileLock(root / "locks" / "rebuild.lock"):
+        try:
+            return _connect_sound(root)  # another process may have been faster
+        except sqlite3.DatabaseError as error:
+            if not _is_damage(error):
+                raise
+        _set_aside(root)
+        return _connect_sound(root)
+
+
+def _connect_sound(root: Path) -> sqlite3.Connection:
+    if (root / DAMAGED).exists():
+        raise sqlite3.DatabaseError(DAMAGED)
     connection = _open(str(root / FILE))
     try:
         if _checked_version(connection, root) == 0:
@@ -71,26 +102,69 @@ def _connect_writable(root: Path) -> sqlite3.Connection:
             with filelock.FileLock(root / "locks" / "journal.lock"):
                 if _checked_version(connection, root) == 0:
                     connection.execute("PRAGMA journal_mode = WAL")
-                    _create(connection)
+                    _create(connection, Notes(root))
+        _check(connection)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
+def _check(connection: sqlite3.Connection) -> None:
+    """Looks at every page. SQLite's own check calls good tables without rowids bad."""
+    for rows in _SCANS:
+        connection.execute(f"SELECT count(*) FROM {rows}").fetchone()
+
+
+def _is_damage(error: sqlite3.DatabaseError) -> bool:
+    """A full, locked or unreadable disk is no damage; a table that is not there is, and what a query found."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    known = code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+    return known or str(error) == DAMAGED or "no such table" in str(error)
+
+
+def _set_aside(root: Path) -> None:
+    """Where `prune` empties it. The log of a damaged journal must not be played into the new one."""
+    _logger().warning("the journal of the store was damaged: it is rebuilt from the notes beside it")
+    for name in (f"{FILE}-wal", f"{FILE}-shm", FILE):
+        if (root / name).exists():
+            _fs.rename(root / name, root / "quarantine" / f"{name}-{os.urandom(4).hex()}")
+    _fs.unlink(root / DAMAGED)
+
+
+def _logger() -> logging.Logger:
+    return logging.getLogger(__name__)
+
+
 def _connect_read_only(root: Path) -> sqlite3.Connection:
     """Without a journal the store is empty. With one, SQLite reads it without writing anything beside it."""
     if not (root / FILE).exists():
-        connection = _open(":memory:")
-        _create(connection)
-        return connection
-    connection = _open(f"{(root / FILE).as_uri()}?mode=ro")
+        return _in_memory(root)
+    try:
+        return _reader(root, "mode=ro")
+    except sqlite3.OperationalError:  # no way to create the shared-memory file: nobody writes here
+        pass
+    except sqlite3.DatabaseError as error:
+        if not _is_damage(error):
+            raise
+        return _in_memory(root)
+    return _reader(root, "immutable=1")
+
+
+def _reader(root: Path, how: str) -> sqlite3.Connection:
+    connection = _open(f"{(root / FILE).as_uri()}?{how}")
     try:
         _checked_version(connection, root)
-    except sqlite3.OperationalError:  # no way to create the shared-memory file: nobody writes here
+        _check(connection)
+    except BaseException:
         connection.close()
-        connection = _open(f"{(root / FILE).as_uri()}?immutable=1")
-        _checked_version(connection, root)
+        raise
+    return connection
+
+
+def _in_memory(root: Path) -> sqlite3.Connection:
+    connection = _open(":memory:")
+    _create(connection, Notes(root))
     return connection
 
 
@@ -99,14 +173,27 @@ def _open(target: str) -> sqlite3.Connection:
     return sqlite3.connect(target, timeout=_BUSY_S, isolation_level=None, check_same_thread=False, uri=is_uri)
 
 
-def _create(connection: sqlite3.Connection) -> None:
+def _create(connection: sqlite3.Connection, notes: Notes) -> None:
+    """With what the notes of an earlier journal tell, in one step: it is never half rebuilt."""
     _fs.step("create the journal")
     connection.execute("BEGIN IMMEDIATE")
     for table in _TABLES:
         connection.execute(table)
+    for note in notes.usable():
+        insert(connection, note)
     connection.execute(f"PRAGMA user_version = {VERSION}")
     _fs.step("commit the new journal")
     connection.execute("COMMIT")
+
+
+def insert(connection: sqlite3.Connection, note: Note) -> None:
+    """The rows of an entry; inside a transaction."""
+    entry, key = note.entry, note.entry.key
+    row = (key.digest, key.stage, entry.label, entry.digest, entry.size, entry.created, json.dumps(entry.roles))
+    connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+    for digest, size in note.blobs.items():
+        connection.execute("INSERT OR IGNORE INTO blobs VALUES (?, ?)", (digest, size))
+        connection.execute("INSERT INTO refs VALUES (?, ?)", (key.digest, digest))
 
 
 def _checked_version(connection: sqlite3.Connection, root: Path) -> int:

@@ -246,13 +246,6 @@ def test_a_journal_of_a_newer_version_is_refused_with_the_next_step(root, key) -
     assert "Upgrade" in caught.value.fix
 
 
-def test_a_journal_that_is_no_database_is_a_clear_error(root, key) -> None:
-    root.mkdir()
-    (root / "journal.sqlite").write_bytes(b"not a database, " * 100)
-    with pytest.raises(StoreError, match="damaged"):
-        Store(root).get(key())
-
-
 def test_the_default_place_follows_the_environment(monkeypatch, tmp_path, key, writer) -> None:
     monkeypatch.setenv("MODELWRIGHT_HOME", str(tmp_path / "elsewhere"))
     with Store() as store:
