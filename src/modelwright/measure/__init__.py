@@ -10,7 +10,7 @@ from modelwright.measure._compare_types import (
     ComparisonFailed,
     ComparisonInterrupted,
 )
-from modelwright.measure._environment import Environment, EnvironmentProbe, Reading
+from modelwright.measure._environment import Environment, EnvironmentProbe, Reading, busy_words
 from modelwright.measure._leg import Leg, LegPlan, measure_leg
 from modelwright.measure._lock import measurement_lock
 from modelwright.measure._monitor_contract import (
@@ -45,7 +45,7 @@ from modelwright.measure._subject import InputChoice, InputFact, Subject, make_s
 from modelwright.measure._telemetry import Telemetry
 from modelwright.measure._telemetry_types import TelemetryResult, TelemetrySeries
 from modelwright.measure._trace import TraceOptions, trace
-from modelwright.measure._trace_types import Operator, OpTrace, TraceReason, TraceShare, TraceStatus
+from modelwright.measure._trace_types import Operator, OpTrace, ShareSpread, TraceReason, TraceShare, TraceStatus
 from modelwright.measure._unit import UnitPlan, UnitRecord
 
 __all__ = [
@@ -81,6 +81,7 @@ __all__ = [
     "Runs",
     "SampleSink",
     "SessionRecord",
+    "ShareSpread",
     "Subject",
     "Telemetry",
     "TelemetryResult",
@@ -94,6 +95,7 @@ __all__ = [
     "UnitRecord",
     "Watch",
     "Window",
+    "busy_words",
     "compare",
     "latency",
     "make_subject",

@@ -21,6 +21,7 @@ else:
     psutil = lazy("psutil")
 
 _GOVERNORS = Path("/sys/devices/system/cpu")
+_BUSY_SHARE = 0.1
 _PACKAGE_SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal", "acpitz")
 
 
@@ -86,6 +87,13 @@ class EnvironmentProbe:
         busy = _busy_s() - self._cpu
         own = _own_s() - self._own + children_s
         return Reading(round(max(0.0, busy - own) / elapsed, 3), unit)
+
+
+def busy_words(foreign_cpus: float | str | None, usable: float) -> str | None:
+    """A sentence where others took so much of the machine that times say less than they seem to."""
+    if not isinstance(foreign_cpus, float) or foreign_cpus <= _BUSY_SHARE * usable:
+        return None
+    return f"{foreign_cpus:.1f} of {usable:g} CPUs were busy with other work: measure on a quiet machine"
 
 
 def _busy_s() -> float:

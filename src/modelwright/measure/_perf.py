@@ -215,8 +215,7 @@ def _interrupted(partial: PerfResult) -> MeasurementInterrupted:
 
 def _record(opened: Opened, file: Path, result: Result[bool | None] | None, peak: int | None) -> SessionRecord:
     warmup, samples = read_samples(file)
-    first = next(iter([*warmup[:1].tolist(), *samples[:1].tolist()]), None)
-    load = ColdLoad(opened.import_s, opened.open_s, opened.facts.create_s, None if first is None else first / 1e6)
+    load = _cold_load(opened, next(iter([*warmup[:1].tolist(), *samples[:1].tolist()]), None))
     return SessionRecord(
         facts=opened.facts,
         load=load,
@@ -226,6 +225,13 @@ def _record(opened: Opened, file: Path, result: Result[bool | None] | None, peak
         p50_ms=latency(samples.tolist()).p50_ms if len(samples) and opened.facts.timing_valid else None,
         peak_rss_bytes=peak,
     )
+
+
+def _cold_load(opened: Opened, first_ns: int | None) -> ColdLoad:
+    valid = first_ns is not None and opened.facts.timing_valid
+    reason = None if valid else _no_latency([] if first_ns is None else [first_ns], opened.facts)
+    first_ms = first_ns / 1e6 if first_ns is not None and valid else None
+    return ColdLoad(opened.import_s, opened.open_s, opened.facts.create_s, first_ms, reason)
 
 
 def _no_latency(samples: list[int], facts: SessionFacts | None) -> str:

@@ -108,12 +108,16 @@ class Throughput:
 
 @dataclass(frozen=True)
 class ColdLoad:
-    """In a process that had nothing loaded; the file cache is as the system had it."""
+    """In a process that had nothing loaded; the file cache is as the system had it.
+
+    `first_run_ms` is None with a reason where a simulator computed it: then it says nothing about the device.
+    """
 
     import_s: float
     open_s: float
     create_s: float
     first_run_ms: float | None
+    first_run_reason: str | None
 
 
 @dataclass(frozen=True)

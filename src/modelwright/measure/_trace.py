@@ -8,6 +8,7 @@ from pathlib import Path
 
 from modelwright._scratch import scratch
 from modelwright.errors import ExecutionError, UsageError
+from modelwright.measure._environment import Environment, EnvironmentProbe
 from modelwright.measure._monitor_contract import Runs
 from modelwright.measure._subject import InputChoice, Subject, make_subject
 from modelwright.measure._trace_build import build, operator_ids, trusted_layout
@@ -21,6 +22,7 @@ from modelwright.measure._trace_types import (
     LEVELS,
     OpTrace,
     TraceLevel,
+    TraceLoad,
     TraceReason,
     TraceRequested,
     TraceStatus,
@@ -79,6 +81,7 @@ def trace_subject(
         str(subject.path), TraceRequested(str(target), target.provider.name, target.device, level), runs, warmup
     )
     with scratch("trace") as folder:
+        probe = EnvironmentProbe()
         call = record.call(str(subject.path), target, options.session, subject.feeds, Runs(warmup, runs), str(folder))
         result = run(
             call,
@@ -89,7 +92,13 @@ def trace_subject(
         )
         if not result.ok:
             return _failed(empty, result)
+        empty = replace(empty, load=_load(probe.finish(result.cpu_s)))
         return _finished(empty, subject, target, options, result.unwrap(), Path(folder))
+
+
+def _load(found: Environment) -> TraceLoad:
+    load = found.foreign_load
+    return TraceLoad(load.value if isinstance(load.value, float) else None, found.host.cpu.usable, load.reason)
 
 
 def _finished(

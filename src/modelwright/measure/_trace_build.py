@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from modelwright.measure._trace_names import ModelNodes, Named, type_in_name
 from modelwright.measure._trace_profile import Kernel, KernelShapes
 from modelwright.measure._trace_qnn import QnnOp
 from modelwright.measure._trace_spans import Layout, Row, Span, is_partition, lay_out
+from modelwright.measure._trace_spread import shares_of_runs, spreads
 from modelwright.measure._trace_types import (
     Operator,
     OperatorBytes,
@@ -108,7 +109,12 @@ def _filled(base: OpTrace, recorded: Recorded, layout: Layout, nodes: ModelNodes
     whole = sum(tally.typical_us for tally in tallies.values())
     namer = Namer(recorded, nodes, regions, opened=bool(layout.blocks))
     shapes = profile.shapes if base.requested.level == "detail" else None
-    operators = tuple(_operator(row, tally, ids, namer, shapes, whole) for row, tally in tallies.items())
+    shares = shares_of_runs([tally.us for tally in tallies.values()]) if tallies else None
+    apart = [] if shares is None else spreads(shares)
+    operators = tuple(
+        replace(_operator(row, tally, ids, namer, shapes, whole), spread=spread)
+        for (row, tally), spread in zip(tallies.items(), apart, strict=True)
+    )
     run_us = [float(run.duration) for run in profile.runs[recorded.warmup :]]
     outside = [
         max(0.0, us - sum(tally.us[number] or 0.0 for tally in tallies.values())) for number, us in enumerate(run_us)
@@ -239,6 +245,7 @@ def _operator(
         calls_per_run=tally.calls / tally.runs,
         self_us=_spread([value for value in tally.us if value is not None]),
         percent=100 * tally.typical_us / whole if whole else None,
+        spread=None,
         cycles=None if tally.cycles is None else tally.cycles / tally.runs,
         inputs=seen.inputs if seen else None,
         outputs=seen.outputs if seen else None,
@@ -256,14 +263,23 @@ def _median(values: list[float]) -> float:
     return float(np.median(values))
 
 
-def _shares(operators: Iterable[Operator], whole: float, name: Callable[[Operator], str]) -> tuple[TraceShare, ...]:
-    totals: dict[str, tuple[int, float]] = {}
+def _shares(operators: Sequence[Operator], whole: float, name: Callable[[Operator], str]) -> tuple[TraceShare, ...]:
+    groups: dict[str, list[Operator]] = {}
     for item in operators:
-        count, us = totals.get(name(item), (0, 0.0))
-        typical = 0.0 if item.percent is None else item.percent * whole / 100
-        totals[name(item)] = count + 1, us + typical
-    shares = (TraceShare(key, count, us, 100 * us / whole if whole else None) for key, (count, us) in totals.items())
-    return tuple(sorted(shares, key=lambda share: (-share.self_us, share.name)))
+        groups.setdefault(name(item), []).append(item)
+    if not groups:
+        return ()
+    apart = spreads(shares_of_runs([_together(group) for group in groups.values()]))
+    found = []
+    for (key, group), spread in zip(groups.items(), apart, strict=True):
+        us = sum((item.percent or 0.0) * whole / 100 for item in group)
+        found.append(TraceShare(key, len(group), us, 100 * us / whole if whole else None, spread))
+    return tuple(sorted(found, key=lambda share: (-share.self_us, share.name)))
+
+
+def _together(group: Sequence[Operator]) -> list[float]:
+    """What they took in each run."""
+    return [sum(us or 0.0 for us in run) for run in zip(*(item.samples_us for item in group), strict=True)]
 
 
 def _partitions(layout: Layout, warmup: int, ids: Mapping[Row, str]) -> tuple[TracePartition, ...]:

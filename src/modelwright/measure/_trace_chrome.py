@@ -28,7 +28,10 @@ def write_chrome(trace: OpTrace, layout: Layout, ids: Mapping[Row, str], path: P
 def _events(trace: OpTrace, layout: Layout, ids: Mapping[Row, str]) -> Iterator[dict[str, Any]]:
     operators = {item.id: item for item in trace.operators}
     runtime = f"onnxruntime {trace.bound.onnxruntime}" if trace.bound else "onnxruntime"
-    yield _label("process_name", 0, f"{Path(trace.model).name} on {trace.requested.target}")
+    simulated = trace.source.timing_valid is False
+    stamp = {"timing_valid": False} if simulated else {}
+    title = f"{Path(trace.model).name} on {trace.requested.target}"
+    yield _label("process_name", 0, f"{title} (SIMULATED: times mean nothing)" if simulated else title)
     yield _label("thread_name", _RUNTIME_ROW, runtime)
     if layout.blocks:
         yield _label("thread_name", _PARTITION_ROW, "inside partitions (lengths measured, order assumed)")
@@ -38,14 +41,14 @@ def _events(trace: OpTrace, layout: Layout, ids: Mapping[Row, str]) -> Iterator[
         start = run.start - origin
         kind = "warm-up" if warm else "run"
         index = number if warm else number - trace.window.warmup
-        yield _event(f"{kind} {index}", kind, start, run.duration, _RUNTIME_ROW, {})
+        yield _event(f"{kind} {index}", kind, start, run.duration, _RUNTIME_ROW, stamp)
         for span in layout.spans(number):
             operator = operators.get(ids.get(span.row, ""))
             if operator is not None:
-                yield _call(operator, span, start, warm)
+                yield _call(operator, span, start, warm, stamp)
 
 
-def _call(operator: Operator, span: Span, start: float, warm: bool) -> dict[str, Any]:
+def _call(operator: Operator, span: Span, start: float, warm: bool, stamp: Mapping[str, bool]) -> dict[str, Any]:
     name = operator.onnx_nodes[0] if len(operator.onnx_nodes) == 1 else operator.node
     details = {
         "op_type": operator.op_type,
@@ -56,14 +59,14 @@ def _call(operator: Operator, span: Span, start: float, warm: bool) -> dict[str,
         "outputs": ", ".join(operator.outputs or ()) or None,
         "cycles": span.cycles,
     }
-    kept = {key: value for key, value in details.items() if value is not None}
+    kept = {**{key: value for key, value in details.items() if value is not None}, **stamp}
     row = _PARTITION_ROW if span.inner is not None else _RUNTIME_ROW
     kind = "warm-up" if warm else operator.kind
     return _event(name, kind, start + span.start, span.duration, row, kept)
 
 
 def _event(
-    name: str, category: str, start: float, duration: float, row: int, details: dict[str, Any]
+    name: str, category: str, start: float, duration: float, row: int, details: Mapping[str, Any]
 ) -> dict[str, Any]:
     return {
         "name": name,
@@ -73,7 +76,7 @@ def _event(
         "dur": duration,
         "pid": _PROCESS,
         "tid": row,
-        "args": details,
+        "args": dict(details),
     }
 
 

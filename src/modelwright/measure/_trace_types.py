@@ -94,8 +94,8 @@ class TraceWindow:
 
 @dataclass(frozen=True)
 class TraceTotals:
-    """Medians over the measured runs. `kernel_us` adds up those of all operators; overhead is the time of a run
-    outside all of them."""
+    """Medians over the measured runs. `kernel_us` adds up those of all operators, which need not come from one run, so
+    that it may differ from what any run took; overhead is the time of a run outside all of them."""
 
     model_run_us: float | None
     kernel_us: float | None
@@ -115,6 +115,25 @@ class Spread:
 
 
 @dataclass(frozen=True)
+class ShareSpread:
+    """Where nine runs in ten have a share, in per cent, and the ranks it may have: who overlaps is not told apart."""
+
+    low: float
+    high: float
+    first_rank: int
+    last_rank: int
+
+
+@dataclass(frozen=True)
+class TraceLoad:
+    """What else the machine did while the runs were traced; None comes with the reason."""
+
+    foreign_cpus: float | None
+    usable_cpus: float
+    reason: str | None
+
+
+@dataclass(frozen=True)
 class OperatorBytes:
     """Sizes of one call's tensors as onnxruntime counts them."""
 
@@ -130,8 +149,9 @@ class Operator:
     `node` is the runtime's name, `onnx_nodes` the nodes of the given model whose work it does. `self_us` leaves out
     what ran inside it (bodies of Loop and If, operators of a compiled partition). A sample is None for a run that
     did not call it. `percent` is its median's share of all medians, so one disturbed run does not make a finding;
-    None where every median is 0 µs. `inputs`, `outputs` (such as `float32[1,3,8,8]`) and `bytes` come with level
-    detail, and never for operators inside a partition.
+    None where every median is 0 µs. `spread` is that share from run to run; None for fewer than five runs. `inputs`,
+    `outputs` (such as `float32[1,3,8,8]`) and `bytes` come with level detail, and never for operators inside a
+    partition.
     """
 
     id: str
@@ -147,6 +167,7 @@ class Operator:
     calls_per_run: float
     self_us: Spread
     percent: float | None
+    spread: ShareSpread | None
     cycles: float | None
     inputs: tuple[str, ...] | None
     outputs: tuple[str, ...] | None
@@ -162,6 +183,7 @@ class TraceShare:
     operators: int
     self_us: float
     percent: float | None
+    spread: ShareSpread | None
 
 
 @dataclass(frozen=True)
@@ -197,6 +219,7 @@ class OpTrace:
     error: str | None
     requested: TraceRequested
     bound: TraceBound | None
+    load: TraceLoad | None
     source: TraceSource
     window: TraceWindow
     totals: TraceTotals
@@ -224,6 +247,7 @@ def empty_trace(model: str, requested: TraceRequested, runs: int, warmup: int) -
         error=None,
         requested=requested,
         bound=None,
+        load=None,
         source=TraceSource((), None, None),
         window=TraceWindow(runs, warmup, None),
         totals=TraceTotals(None, None, None, ()),

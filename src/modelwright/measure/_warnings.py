@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from modelwright.measure._environment import busy_words
 from modelwright.measure._perf_types import PerfResult
 from modelwright.measure._stats import drift
 
 _FEW = 100
-_BUSY_SHARE = 0.1
 _DRIFT = 0.05
 _SPREAD = 0.10
 _APART = 0.05
@@ -50,9 +50,9 @@ def _about_samples(result: PerfResult) -> Iterator[str]:
 
 def _about_machine(result: PerfResult) -> Iterator[str]:
     environment = result.environment
-    load, usable = environment.foreign_load.value, environment.host.cpu.usable
-    if isinstance(load, float) and load > _BUSY_SHARE * usable:
-        yield f"{load:.1f} of {usable:g} CPUs were busy with other work: measure on a quiet machine"
+    busy = busy_words(environment.foreign_load.value, environment.host.cpu.usable)
+    if busy is not None:
+        yield busy
     if environment.governor.value not in (None, "performance"):
         yield f"the CPU governor is {environment.governor.value}: set it to performance for steady clocks"
     if environment.power.value == "battery":

@@ -103,9 +103,7 @@ def _load(result: PerfResult) -> str:
     load = result.load
     assert load is not None
     parts = f"onnxruntime {load.import_s:.2f} s, EP and session {load.open_s:.2f} s"
-    first = (
-        "" if load.first_run_ms is None or not result.timing_valid else f"; first run {milliseconds(load.first_run_ms)}"
-    )
+    first = "" if load.first_run_ms is None else f"; first run {milliseconds(load.first_run_ms)}"
     return f"{load.import_s + load.open_s:.2f} s ({parts}){first}"
 
 

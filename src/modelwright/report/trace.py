@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from modelwright._lazy import lazy
-from modelwright.measure import Operator, OpTrace, TraceReason, TraceShare, TraceStatus
+from modelwright.measure import Operator, OpTrace, ShareSpread, TraceReason, TraceShare, TraceStatus, busy_words
 
 if TYPE_CHECKING:
     import rich.box
@@ -19,10 +19,14 @@ else:
 SIMULATED = "A simulator computed this: its times and cycles say nothing about a device."
 TRACED = "Tracing slows a run down: these are shares of its time, not its latency."
 DISTURBED = "Other work kept interrupting these runs: trace again on a quiet machine, or with fewer threads."
-_QUIET = 0.7
-_HEAD = ("node", "type", "EP", "calls", "p50", "p90", "share", "sum")
-_FIRST_NUMBER, _NARROW, _NARROW_COLUMNS = 3, 80, (0, 4, 6)
-_GAP, _SHORTEST_NAME = 3, 10
+OPEN_RANKS = "Where the rank is a range, the runs do not tell which of those operators takes longer."
+NO_SPREAD = "Fewer than five runs: how far the shares move from run to run is not known."
+_QUIET, _ADDS_UP = 0.7, 0.1
+_HEAD = ("node", "type", "EP", "calls", "p50", "p90", "share", "in 9 of 10 runs", "rank", "sum")
+_FIRST_NUMBER, _GAP, _SHORTEST_NAME, _READABLE_NAME = 3, 3, 10, 32
+# What goes first where the terminal is too narrow for names that can be read.
+_DISPENSABLE = ("sum", "p90", "calls", "EP", "type", "p50", "rank")
+_TOP = 10
 _STATUS_WORDS = {
     TraceStatus.NOT_RUN: "nothing was traced",
     TraceStatus.NO_DATA: "the trace holds no data",
@@ -39,7 +43,7 @@ _ADVICE = {
 }
 
 
-def render_trace(trace: OpTrace, console: rich.console.Console, top: int = 10) -> None:
+def render_trace(trace: OpTrace, console: rich.console.Console, top: int = _TOP) -> None:
     for label, text in trace_facts(trace):
         console.print(rich.text.Text(f"{label:<9}", style="bold").append(text, style="not bold"), soft_wrap=True)
     for note in trace_notes(trace):
@@ -91,9 +95,29 @@ def trace_notes(trace: OpTrace) -> list[str]:
         return [*notes, SIMULATED]
     if trace.has_data:
         notes.append(TRACED)
+        notes += _about_spread(trace)
     if _disturbed(trace):
         notes.append(DISTURBED)
     return notes
+
+
+def _about_spread(trace: OpTrace) -> Iterator[str]:
+    load = trace.load
+    busy = busy_words(load.foreign_cpus, load.usable_cpus) if load is not None else None
+    if busy is not None:
+        yield f"{busy}; shares move with it."
+    totals = trace.totals
+    if totals.model_run_us and totals.kernel_us is not None and totals.overhead_us is not None:
+        together = totals.kernel_us + totals.overhead_us
+        if abs(together - totals.model_run_us) > _ADDS_UP * totals.model_run_us:
+            yield (
+                f"The medians add up to {human_us(together)}, a run took {human_us(totals.model_run_us)}: the usual "
+                "times of operators come from different runs, and shares are of their sum."
+            )
+    if any(item.spread is None for item in trace.operators):
+        yield NO_SPREAD
+    elif any(item.spread and item.spread.first_rank < item.spread.last_rank for item in trace.operators[:_TOP]):
+        yield OPEN_RANKS
 
 
 def _disturbed(trace: OpTrace) -> bool:
@@ -124,10 +148,9 @@ def _operators(shown: Sequence[Operator], count: int, width: int) -> rich.table.
     title = f"slowest {len(shown)} of {count} operators"
     table = rich.table.Table(title=title, box=rich.box.SIMPLE_HEAD, pad_edge=False, title_justify="left")
     rows = [_HEAD, *_cells(shown)]
-    kept = range(len(_HEAD)) if width >= _NARROW else _NARROW_COLUMNS
-    used = sum(max(len(row[column]) for row in rows) + _GAP for column in kept if column)
+    kept, room = _columns(rows, width)
     # Only names may be cut, and their end tells more than their beginning.
-    room = max(_SHORTEST_NAME, width - used - _GAP)
+    room = max(_SHORTEST_NAME, room)
     for column in kept:
         justify: Literal["left", "right"] = "left" if column < _FIRST_NUMBER else "right"
         table.add_column(_HEAD[column], justify=justify, no_wrap=True)
@@ -135,6 +158,18 @@ def _operators(shown: Sequence[Operator], count: int, width: int) -> rich.table.
         name = cells[0] if len(cells[0]) <= room else f"…{cells[0][1 - room :]}"
         table.add_row(*(rich.text.Text(name if column == 0 else cells[column]) for column in kept))
     return table
+
+
+def _columns(rows: Sequence[tuple[str, ...]], width: int) -> tuple[list[int], int]:
+    """The columns that leave names enough room, and how much that is."""
+    kept = list(range(len(_HEAD)))
+    widths = [max(len(row[column]) for row in rows) for column in kept]
+    for name in (*_DISPENSABLE, None):
+        room = width - sum(widths[column] + _GAP for column in kept if column) - _GAP
+        if name is None or room >= min(widths[0], _READABLE_NAME):
+            break
+        kept.remove(_HEAD.index(name))
+    return kept, room
 
 
 def _cells(shown: Sequence[Operator]) -> Iterator[tuple[str, ...]]:
@@ -149,6 +184,8 @@ def _cells(shown: Sequence[Operator]) -> Iterator[tuple[str, ...]]:
             human_us(operator.self_us.p50),
             human_us(operator.self_us.p90),
             _percent(operator.percent),
+            _range(operator.spread),
+            _ranks(operator.spread),
             f"{summed:.0f} %",
         )
 
@@ -157,13 +194,23 @@ def _shares(shown: Sequence[TraceShare], count: int) -> rich.table.Table:
     title = f"by type, {len(shown)} of {count}"
     table = rich.table.Table(title=title, box=rich.box.SIMPLE_HEAD, pad_edge=False, title_justify="left")
     table.add_column("type", no_wrap=True)
-    for name in ("operators", "time", "share"):
+    for name in ("operators", "time", "share", "in 9 of 10 runs"):
         table.add_column(name, justify="right", no_wrap=True)
     for share in shown:
-        table.add_row(
-            rich.text.Text(share.name), str(share.operators), human_us(share.self_us), _percent(share.percent)
-        )
+        time, part = human_us(share.self_us), _percent(share.percent)
+        table.add_row(rich.text.Text(share.name), str(share.operators), time, part, _range(share.spread))
     return table
+
+
+def _range(spread: ShareSpread | None) -> str:
+    return "unknown" if spread is None else f"{spread.low:.1f}–{spread.high:.1f} %"
+
+
+def _ranks(spread: ShareSpread | None) -> str:
+    if spread is None:
+        return "unknown"
+    one = spread.first_rank == spread.last_rank
+    return str(spread.first_rank) if one else f"{spread.first_rank}–{spread.last_rank}"
 
 
 def human_us(us: float | None) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from modelwright._json import plain
 from modelwright._output import SEAL
 from modelwright.measure import Operator, OpTrace, TraceStatus
-from modelwright.report.trace import DISTURBED, SIMULATED, operator_name, trace_facts, trace_notes
+from modelwright.report.trace import NO_SPREAD, OPEN_RANKS, TRACED, operator_name, trace_facts, trace_notes
 
 _TEMPLATE = "trace_page.html"
 
@@ -35,7 +35,7 @@ def _fact(label: str, text: str) -> str:
 
 
 def _note(trace: OpTrace, text: str) -> str:
-    serious = trace.status is not TraceStatus.OK or text in (SIMULATED, DISTURBED)
+    serious = trace.status is not TraceStatus.OK or text not in (TRACED, OPEN_RANKS, NO_SPREAD)
     return f'<p class="note{" serious" if serious else ""}">{html.escape(text)}</p>'
 
 
@@ -69,6 +69,10 @@ def _operator(item: Operator) -> dict[str, Any]:
         "p90": round(item.self_us.p90, 3),
         "max": round(item.self_us.max, 3),
         "percent": None if item.percent is None else round(item.percent, 4),
+        "low": None if item.spread is None else round(item.spread.low, 2),
+        "high": None if item.spread is None else round(item.spread.high, 2),
+        "first": None if item.spread is None else item.spread.first_rank,
+        "last": None if item.spread is None else item.spread.last_rank,
         "cycles": None if item.cycles is None else round(item.cycles),
         "shapes": None if item.inputs is None else f"{', '.join(item.inputs)} → {', '.join(item.outputs or ())}",
     }

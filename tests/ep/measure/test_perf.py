@@ -1,5 +1,6 @@
 """perf on real sessions: complete, interrupted, crashed and simulated."""
 
+import importlib.metadata
 import importlib.util
 import os
 import platform
@@ -128,6 +129,9 @@ def test_a_simulator_has_samples_but_no_latency(tmp_path):
     assert result.latency is None
     assert result.throughput is None
     assert "simulated" in result.latency_reason
+    assert result.load.first_run_ms is None
+    assert "simulated" in result.load.first_run_reason
+    assert result.bound.ep_version == importlib.metadata.version("onnxruntime-qnn")
     assert result.sessions[0].p50_ms is None
     assert len(result.sessions[0].samples_ns) == 2
     assert any("timing_valid is false" in warning for warning in result.warnings)

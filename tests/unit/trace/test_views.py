@@ -12,8 +12,8 @@ from modelwright.errors import UsageError
 from modelwright.measure._trace_build import build, operator_ids
 from modelwright.measure._trace_chrome import write_chrome
 from modelwright.measure._trace_spans import lay_out
-from modelwright.measure._trace_types import TraceReason, TraceStatus
-from modelwright.report.trace import render_trace, trace_notes
+from modelwright.measure._trace_types import TraceLoad, TraceReason, TraceStatus
+from modelwright.report.trace import NO_SPREAD, OPEN_RANKS, render_trace, trace_notes
 from modelwright.report.trace_html import trace_html
 from unit.trace.recordings import empty, mlp_nodes, model_run, node, profile, recorded
 
@@ -49,8 +49,9 @@ def shown(trace, width=100, top=10) -> str:
 
 
 def test_the_table_names_units_types_and_shares(trace):
-    text = shown(trace)
-    assert re.search(r"act\s+Relu\s+CPU\s+1\s+20\.0 µs\s+20\.0 µs\s+25\.0 %\s+100 %", text)
+    text = shown(trace, width=140)
+    assert re.search(r"act\s+Relu\s+CPU\s+1\s+20\.0 µs\s+20\.0 µs\s+25\.0 %\s+unknown\s+unknown\s+100 %", text)
+    assert NO_SPREAD in trace_notes(trace)
     assert "slowest 2 of 2 operators" in text
 
 
@@ -62,6 +63,63 @@ def test_top_limits_the_table(trace):
 def test_the_table_fits_every_terminal(trace, width):
     body = shown(trace, width).partition("slowest")[2]
     assert max(len(line) for line in body.splitlines()) <= width
+
+
+@pytest.fixture
+def noisy(tmp_path):
+    """Three equal operators that noise makes 60 to 140 µs long, and one of 10 µs, in ten runs."""
+    lengths = [[60 + 9 * ((run * step) % 10) for step in (1, 3, 7)] for run in range(10)]
+    events = []
+    for run, (first, second, third) in enumerate(lengths):
+        at = 1000 * run
+        places = [("first", 0, first), ("bias", 200, second), ("second", 400, third), ("act", 600, 10)]
+        events += [node(name, at + place, us, "Conv", place) for name, place, us in places]
+        events.append(model_run(at, 700))
+    found = profile(tmp_path, *events)
+    return build(empty(10, 0), recorded(found, warmup=0, measured=10), mlp_nodes(tmp_path), {})
+
+
+def test_equal_operators_are_not_ranked_by_noise(noisy):
+    equal, small = noisy.operators[:3], noisy.operators[3]
+    assert all((item.spread.first_rank, item.spread.last_rank) == (1, 3) for item in equal)
+    assert (small.spread.first_rank, small.spread.last_rank) == (4, 4)
+    assert all(item.spread.low < item.percent < item.spread.high for item in equal)
+    assert OPEN_RANKS in trace_notes(noisy)
+    assert re.search(r"1–3", shown(noisy))
+    kinds = noisy.by_op_type[0]
+    assert (kinds.spread.low, kinds.spread.high) == (pytest.approx(100), pytest.approx(100))
+    data = json.loads(re.search(r'id="data">(.*?)</script>', trace_html(noisy), re.DOTALL)[1])
+    assert [(item["first"], item["last"]) for item in data["operators"]] == [(1, 3), (1, 3), (1, 3), (4, 4)]
+
+
+def test_names_are_readable_on_eighty_columns(noisy):
+    long = "/encoder/layer.11/attention/output/Conv"
+    one = replace(noisy.operators[0], onnx_nodes=(long,))
+    body = shown(replace(noisy, operators=(one, *noisy.operators[1:])), width=80).partition("slowest")[2]
+    assert long[-30:] in body
+    assert "1–3" in body
+
+
+def test_medians_that_do_not_add_up_to_the_run_get_a_word(trace):
+    shorter = replace(trace, totals=replace(trace.totals, model_run_us=80.0))
+    assert any("add up to 100.0 µs, a run took 80.0 µs" in note for note in trace_notes(shorter))
+    assert not any("add up" in note for note in trace_notes(trace))
+
+
+def test_a_busy_machine_is_said_to_be_one(trace):
+    busy = replace(trace, load=TraceLoad(1.5, 2.0, None))
+    assert any("1.5 of 2 CPUs were busy with other work" in note for note in trace_notes(busy))
+    quiet = replace(trace, load=TraceLoad(0.1, 2.0, None))
+    assert not any("busy" in note for note in trace_notes(quiet))
+
+
+def test_the_chrome_trace_of_a_simulator_is_stamped(trace, found, tmp_path):
+    simulated = replace(trace, source=replace(trace.source, timing_valid=False))
+    events = chrome(simulated, found, tmp_path / "chrome.json")
+    assert "SIMULATED" in next(event for event in events if event["name"] == "process_name")["args"]["name"]
+    timed = [event for event in events if "dur" in event]
+    assert timed
+    assert all(event["args"]["timing_valid"] is False for event in timed)
 
 
 def test_a_simulator_says_so_before_any_number(trace):
