@@ -191,7 +191,17 @@ def victims(folder: Path) -> tuple[Victim, ...]:
         Victim("perf", ("perf", str(MODEL), *long), _samples, _perf_kept),
         Victim(
             "compare",
-            ("compare", str(MODEL), str(quantized), "--budget", "600", "--min-effect", "0.0001", "--threads", "1"),
+            (
+                "compare",
+                str(MODEL),
+                f"two={MODEL}@threads=2",
+                "--budget",
+                "600",
+                "--min-effect",
+                "0.0001",
+                "--threads",
+                "1",
+            ),
             _units,
             lambda found: len(found["units"]),
         ),
