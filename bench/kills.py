@@ -3,7 +3,7 @@
 Ten kills each of `perf`, `compare`, `eval` and `debug`, by SIGTERM, SIGHUP, SIGINT and SIGKILL. What was measured is
 read from outside right before the signal (the samples, the finished units, the snapshot); the result that is kept must
 hold at least as much. SIGKILL keeps nothing by its nature: there the children and the temporary folders count, the
-latter after the next command has started.
+latter after the next command that needs some.
 """
 
 from __future__ import annotations
@@ -261,7 +261,8 @@ def _swept(running: Running, fate: Fate) -> Fate:
     from dataclasses import replace
 
     script = str(Path(sys.executable).with_name("wright"))
-    subprocess.run([script, "cache", "ls"], env=running.environment(), capture_output=True, check=True, timeout=60)
+    words = (script, "eval", str(MODEL), "--reference", str(MODEL), "--data", "random", "--samples", "1", "--outputs")
+    subprocess.run(words, env=running.environment(), capture_output=True, check=True, timeout=120)
     return replace(fate, temporary=running._temporary())
 
 
