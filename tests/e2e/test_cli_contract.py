@@ -83,8 +83,14 @@ def test_no_arguments_show_the_help(wright):
         (["inspect"], "wright inspect --help"),
         (["cache", "prune", "--budget", "much"], "--budget"),
         (["completion", "tcsh"], "wright completion --help"),
+        (["build", "-m", "m.onnx", "--dim", "n=" + "9" * 5000], "--dim batch=1"),
+        (["optimize", "m.onnx", "--dim", "n=²"], "--dim batch=1"),
+        (["perf", "m.onnx", "--seed", "-5"], "wright perf --help"),
+        (["cache", "prune", "--budget", "9" * 5000], "wright cache prune --help"),
+        (["debug", "--float", "m.onnx", "--scale", "nan"], "wright debug --help"),
+        (["eval", "m.onnx", "--reference", "m.onnx", "--data", "random", "--min-cosine", "nan"], "wright eval --help"),
     ],
-    ids=" ".join,
+    ids=lambda value: " ".join(value)[:60] if isinstance(value, list) else "",
 )
 def test_a_usage_error_has_three_lines_a_next_step_and_code_2(wright, words, hint):
     answer = wright(*words)

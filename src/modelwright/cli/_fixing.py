@@ -13,6 +13,7 @@ import click
 from modelwright._lazy import lazy
 from modelwright._output import write_output
 from modelwright.cli._building import folder_options
+from modelwright.cli._types import Finite
 from modelwright.errors import UsageError
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def fix_options(function: F) -> F:
     """Adds --fix and what belongs to it; hands the command a `Repair` or None."""
 
     @click.option("--fix", is_flag=True, help="Find the fewest nodes to raise to 16 bits or float, and build that.")
-    @click.option("--target-sqnr", type=float, help="--fix until every output has this SQNR, in dB.")
+    @click.option("--target-sqnr", type=Finite(), help="--fix until every output has this SQNR, in dB.")
     @click.option("--target-drop", help="--fix until the metric loses no more: 1% of float's, 0.01 or 1pt.")
     @click.option("--metric", help="For --target-drop: file.py:function of (outputs, row). Default: top-1 of `label`.")
     @click.option(

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import click
 
 from modelwright._lazy import lazy
-from modelwright.cli._options import Output
+from modelwright.cli._options import Output, parse_dims
 from modelwright.cli._streams import complain
+from modelwright.cli._types import SEED
 from modelwright.errors import UsageError, WrightError
 
 if TYPE_CHECKING:
@@ -40,15 +41,15 @@ def input_options(function: F) -> F:
     """Adds --input-data, --seed, --batch and --dim, and hands the command an `InputChoice`."""
 
     @click.option("--input-data", type=click.Path(path_type=Path), help="Inputs as an .npz file, one array per input.")
-    @click.option("--seed", default=0, show_default=True, help="For inputs that are made up.")
+    @click.option("--seed", type=SEED, default=0, show_default=True, help="For inputs that are made up.")
     @click.option("--batch", type=int, help="Size of the dynamic dimension in front.")
     @click.option("--dim", multiple=True, metavar="NAME=SIZE", help="Size of a dynamic dimension; repeatable.")
     @functools.wraps(function)
     def wrapper(
         *args: Any, input_data: Path | None, seed: int, batch: int | None, dim: tuple[str, ...], **kwargs: Any
     ) -> Any:
-        sizes = {name: _size(name, value) for name, value in _pairs("--dim", dim).items()}
-        return function(*args, inputs=measure.InputChoice(input_data, seed, batch, sizes), **kwargs)
+        choice = measure.InputChoice(input_data, seed, batch, dict(parse_dims(dim)))
+        return function(*args, inputs=choice, **kwargs)
 
     return wrapper  # type: ignore[return-value]
 
@@ -164,15 +165,6 @@ def _pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:
             )
         found[key] = value
     return found
-
-
-def _size(name: str, text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise UsageError(
-            f"cannot read --dim {name}={text}", cause="a size is a whole number", fix=f"try --dim {name}=4"
-        ) from None
 
 
 def _warmup(text: str) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -154,7 +155,8 @@ def parse_dims(pairs: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
     found = []
     for pair in pairs:
         name, _, size = pair.rpartition("=")
-        if not name or not size.isdigit() or int(size) < 1:
+        # What no dimension can be is no size either: int() takes other digits, and refuses very many.
+        if not name or not re.fullmatch("[1-9][0-9]{0,17}", size):
             raise UsageError(
                 f"cannot read --dim {pair}", cause="it is name=size with a size of at least 1", fix="--dim batch=1"
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -21,6 +22,21 @@ _SIZES = {
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
+SEED = click.IntRange(min=0)
+
+
+class Finite(click.ParamType[float]):
+    """A number to compare with: nothing is above or below NaN."""
+
+    name = "FLOAT"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number = float(click.FLOAT.convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"'{value}' is not a finite number", param, ctx)
+        return number
+
+
 class Size(click.ParamType[int]):
     """`20GB`, `500MiB`, `0`."""
 
@@ -28,9 +44,10 @@ class Size(click.ParamType[int]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?", str(value).strip().lower())
-        if found is None or found.group(2) not in _SIZES:
+        size = float(found.group(1)) * _SIZES.get(found.group(2), math.nan) if found is not None else math.nan
+        if not math.isfinite(size):
             self.fail(f"'{value}' is not a size; write for example 20GB or 500MiB", param, ctx)
-        return int(float(found.group(1)) * _SIZES[found.group(2)])
+        return int(size)
 
 
 class Duration(click.ParamType[float]):

@@ -15,7 +15,7 @@ from modelwright.cli._building import only
 from modelwright.cli._fixing import Repair, Repaired, fix_options, run_fix
 from modelwright.cli._options import Output, limit_options, output_options, target_options
 from modelwright.cli._signals import delivered
-from modelwright.cli._types import Size
+from modelwright.cli._types import SEED, Finite, Size
 from modelwright.cli.eval import Ratio
 
 if TYPE_CHECKING:
@@ -44,10 +44,10 @@ _SAMPLES, _FIX_SAMPLES = 8, 64
 @click.option("--quant", "quant_model", type=click.Path(path_type=Path), help="The model after (.onnx, build folder).")
 @click.option("--data", default="random", show_default=True, help="Samples: .npz, a folder of them, file.py:function.")
 @click.option("--samples", type=int, help=f"How many to use.  [default: {_SAMPLES}, with --fix {_FIX_SAMPLES}]")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of made-up samples.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Of made-up samples.")
 @click.option("--scale", type=Ratio(), help="Factor for uint8 pixels, for example 1/255.")
 @click.option("--memory-budget", type=Size(), default="1GiB", show_default=True, help="For tensors held at a time.")
-@click.option("--fail-under-db", type=float, help="Exit 1 when an output is below this SQNR.")
+@click.option("--fail-under-db", type=Finite(), help="Exit 1 when an output is below this SQNR.")
 @click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write a page with curves and tables.")
 @fix_options
 @target_options

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from modelwright._output import check_output
 from modelwright.cli._exits import CANNOT_TELL, NO
 from modelwright.cli._options import Output, limit_options, output_options
 from modelwright.cli._signals import delivered
+from modelwright.cli._types import SEED, Finite
 from modelwright.errors import UsageError
 
 if TYPE_CHECKING:
@@ -37,9 +39,12 @@ class Ratio(click.ParamType[float]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         above, _, below = str(value).partition("/")
         try:
-            return float(above) / float(below or 1)
+            factor = float(above) / float(below or 1)
         except (ValueError, ZeroDivisionError):
+            factor = math.nan
+        if not math.isfinite(factor):
             self.fail(f"'{value}' is not a factor; write for example 1/255 or 0.5", param, ctx)
+        return factor
 
 
 def data_options(function: F) -> F:
@@ -47,7 +52,7 @@ def data_options(function: F) -> F:
 
     @click.option("--data", "source", required=True, help="A folder, an .npz, a `datasets` id, or the word random.")
     @click.option("--samples", type=click.IntRange(min=1), help="How many, drawn by --seed (default: all).")
-    @click.option("--seed", default=0, show_default=True, help="For drawing samples and for made-up inputs.")
+    @click.option("--seed", type=SEED, default=0, show_default=True, help="For drawing samples and for made-up inputs.")
     @click.option("--scale", type=Ratio(), help="Factor for uint8 pixels, for example 1/255.")
     @click.option("--processor", help="Folder with the model's tokenizer, image or audio processor.")
     @click.option("--column", multiple=True, metavar="FIELD=COLUMN", help="Where the data keeps a field. Repeatable.")
@@ -76,10 +81,10 @@ def data_options(function: F) -> F:
 @click.option("--metric", help="Your own score instead of a task: file.py:function of (outputs, row).")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of the task. Repeatable.")
 @click.option("--max-drop", help="Allowed loss: 1% of the reference, 0.01 in the metric's unit, or 1pt.")
-@click.option("--span", type=float, help="How much worse one sample's own score can get, where the metric cannot know.")
+@click.option("--span", type=Finite(), help="How much worse one sample's score can get, where the metric cannot know.")
 @click.option("--outputs", is_flag=True, help="Compare raw outputs; needs no labels.")
-@click.option("--min-cosine", type=float, help="With --outputs: of the worst sample of every output.")
-@click.option("--min-sqnr", type=float, help="With --outputs: dB, of the worst sample of every output.")
+@click.option("--min-cosine", type=Finite(), help="With --outputs: of the worst sample of every output.")
+@click.option("--min-sqnr", type=Finite(), help="With --outputs: dB, of the worst sample of every output.")
 @click.option("--target", default="cpu", show_default=True, help="What the candidate runs on.")
 @click.option("--reference-target", default="cpu", show_default=True, help="What the reference runs on.")
 @click.option("--output", type=click.Path(path_type=Path), help="Write everything, every sample too, to this file.")
