@@ -43,7 +43,7 @@ def test_a_reader_that_does_not_return_is_an_input_error_about_the_reader(wright
     assert why in answer.json["error"]["cause"]
 
 
-def test_a_plan_runs_no_code_of_the_users_and_says_what_depends_on_it(wright, model, tmp_path):
+def test_a_plan_runs_no_code_of_the_users_says_what_depends_on_it_and_stores_nothing(wright, model, tmp_path):
     (tmp_path / "mine.py").write_text("open('it-ran', 'w')\nraise SystemExit(0)\n")
     for target in ("cpu", "qnn-npu"):
         words = ["--target", target, "--precision", "w8a8", "--calibration", "mine.py:read", "--plan", "--json"]
@@ -55,6 +55,7 @@ def test_a_plan_runs_no_code_of_the_users_and_says_what_depends_on_it(wright, mo
         # On an NPU the samples decide the shapes, and so the first stage.
         assert (steps["optimize"]["why"] is None) == (target == "cpu")
     assert not (tmp_path / "it-ran").exists()
+    assert not [path for path in (tmp_path / "home" / "store").glob("blobs/**/*") if path.is_file()]
 
 
 def test_a_reader_runs_once_for_a_whole_build_and_what_it_gave_is_what_the_build_is_about(wright, model, tmp_path):

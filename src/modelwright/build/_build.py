@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from modelwright.build._calls import Subject, compile_call, export_call, optimize_call, quantize_call, validate_call
 from modelwright.build._claims import refuse_unclaimed
-from modelwright.build._import import import_model
+from modelwright.build._import import foresee_import, import_model
 from modelwright.build._recipe import Recipe
 from modelwright.build._resolve import waits_for_reader
 from modelwright.build._stage import (
@@ -157,8 +157,8 @@ def plan(source: OnnxSource | HfSource, recipe: Recipe, *, store: Store) -> tupl
         subjects = _exported(source, done)[0] if done else []
         tail = [step for name, subject in subjects for step in _planned(name, subject, recipe, store)]
         return (head, *(tail or _unknown(recipe)))
-    first = import_model(store, Path(source.path), _name(source))
-    head = PlannedStage(SINGLE, first.stage, "cached", first.key.digest)
+    first = foresee_import(store, Path(source.path))
+    head = PlannedStage(SINGLE, first.stage, "run" if first.produced else "cached", first.key.digest)
     if waits_for_reader(source, recipe):
         return (head, *(replace(step, component=SINGLE, why=_READER) for step in _unknown(recipe)))
     return (head, *_planned(SINGLE, _imported(source, first), recipe, store))

@@ -44,7 +44,7 @@ class Seat:
     def open(self, model: Path, target: Target, spec: SessionSpec, feeds: Mapping[str, NDArray[Any]]) -> tasks.Opened:
         if model not in self._sizes:
             self._sizes[model] = model_bytes(model)
-        self._size = self._sizes[model]
+        self._size = self._sizes[model] + sum(array.nbytes for array in feeds.values())
         return self._ask(tasks.open_seat.call(str(model), target, spec, feeds), OPEN_S).unwrap()
 
     def measure(self, plan: LegPlan, samples: Path, timeout_s: float) -> Result[bool | None]:

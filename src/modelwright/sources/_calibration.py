@@ -15,7 +15,7 @@ from modelwright.errors import InputError
 from modelwright.graph import Graph, ValueSpec, summary
 from modelwright.sources._digest import file_digest
 from modelwright.sources._function import UserFunction
-from modelwright.sources._generate import generate
+from modelwright.sources._generate import generate, made_up_bytes
 from modelwright.sources._given import check_inputs, read_row
 from modelwright.sources._guess import fitted, specs_from_graph
 from modelwright.sources._npz import native
@@ -116,11 +116,11 @@ def identity(source: CalibrationSource, count: int) -> str:
 
 
 def data_bytes(source: CalibrationSource) -> int | None:
-    """What the samples take on disk; None when the user's own code gives them, which may take anything."""
+    """What the samples take, on disk or made up; None when the user's own code gives them, which may take anything."""
     if isinstance(source, ReaderCalibration):
         return None
     if isinstance(source, RandomCalibration):
-        return 0
+        return made_up_bytes(source.specs)
     if isinstance(source, DrawnCalibration):
         found = tuple(Path(source.folder).iterdir())
     else:

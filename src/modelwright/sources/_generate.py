@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
 from modelwright.errors import InputError
 from modelwright.sources._spec import Fill, TensorSpec
+from modelwright.worker import memory_ceiling
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 else:
     np = lazy("numpy")
 
+_WIDEST = 8
 _DTYPES = (
     *("float16", "float32", "float64", "bool"),
     *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
@@ -25,7 +28,26 @@ _DTYPES = (
 
 def generate(specs: Iterable[TensorSpec], seed: int = 0, index: int = 0) -> dict[str, NDArray[Any]]:
     """Sample number `index` for these inputs. No global random state is read or changed."""
+    specs = tuple(specs)
+    _refuse_huge(specs)
     return {spec.name: _tensor(spec, seed, index) for spec in specs}
+
+
+def made_up_bytes(specs: Iterable[TensorSpec]) -> int:
+    """What a sample of them takes while it is made."""
+    return sum(_WIDEST * math.prod(spec.sizes) for spec in specs)
+
+
+def _refuse_huge(specs: Sequence[TensorSpec]) -> None:
+    """Values are made up where no child has a limit: a shape in a small file may ask for all there is."""
+    needed, allowed = made_up_bytes(specs), memory_ceiling()
+    if needed > allowed:
+        largest = max(specs, key=lambda spec: math.prod(spec.sizes))
+        raise InputError(
+            f"input {largest.name} is too large to be made up",
+            cause=f"{list(largest.sizes)} needs {needed / 1e6:,.0f} MB, and {allowed / 1e6:,.0f} MB are allowed",
+            fix="Give smaller sizes with --dim, or allow more with --memory.",
+        )
 
 
 def _tensor(spec: TensorSpec, seed: int, index: int) -> NDArray[Any]:

@@ -2,7 +2,7 @@
 
 from modelwright.worker._create import create_runtime
 from modelwright.worker._exit import Exit, decode_exit
-from modelwright.worker._limits import limited
+from modelwright.worker._limits import limited, memory_ceiling
 from modelwright.worker._result import Failure, FailureKind, Result
 from modelwright.worker._runner import progress, user_code
 from modelwright.worker._runtime import Runtime
@@ -27,6 +27,7 @@ __all__ = [
     "find_runtime",
     "limited",
     "list_runtimes",
+    "memory_ceiling",
     "progress",
     "remove_runtime",
     "run",

@@ -75,6 +75,12 @@ def resolve_limits(timeout: float, planned: float, stall: float | None, memory: 
     return Limits(seconds, stall, said.memory or memory or default_memory(size), whole)
 
 
+def memory_ceiling() -> int:
+    """What anything may hold here: what the user said, else the share of the machine."""
+    said = _said.get() or _Said()
+    return said.memory or machine_share()
+
+
 def default_memory(size: int | None) -> int:
     """For work on so many bytes, and never so much that the machine has nothing left."""
     share = machine_share()

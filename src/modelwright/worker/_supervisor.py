@@ -28,7 +28,8 @@ assert sys.platform != "win32"
 _CHUNK = 1 << 16
 _CHUNKS_PER_TURN = 64
 # How often memory is looked at: the nearer to the limit the more often, so that looking costs a measurement nothing.
-_MEMORY_CHECK_S = (0.02, 0.5)
+# Where there is no /proc, looking means starting a program.
+_MEMORY_CHECK_S = (0.02, 0.5 if sys.platform == "linux" else 2.0)
 _FASTEST_GROWTH = 8 << 30
 _PARENT_CHECK_S = 1.0
 _STACK_DUMP_S = 0.05

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from modelwright.errors import InputError
 from modelwright.sources import Fill, TensorSpec, generate, static
+from modelwright.worker import limited
 
 
 def tokens(low=0, high=50, size=(2, 16), **options):
@@ -101,3 +102,11 @@ def test_types_and_sizes_are_as_declared():
 def test_a_type_numpy_does_not_have_is_an_error():
     with pytest.raises(InputError, match="no values"):
         generate([static("x", "bfloat16", (1,), Fill("normal"))])
+
+
+def test_a_shape_that_asks_for_more_memory_than_there_may_be_is_refused():
+    spec = static("x", "float32", (1000, 1000), Fill("normal"))
+    with limited(memory=1_000_000), pytest.raises(InputError, match="x is too large to be made up") as caught:
+        generate([spec])
+    assert "8 MB" in caught.value.cause
+    assert "--memory" in caught.value.fix

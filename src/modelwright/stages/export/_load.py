@@ -6,7 +6,7 @@ import inspect
 import pickle
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from modelwright.errors import ExecutionError, InputError
 from modelwright.sources import HfSource, read_architecture, read_config
 from modelwright.stages.export._classes import find_class
 from modelwright.stages.export._values import ExportParams
+from modelwright.worker import user_code
 
 if TYPE_CHECKING:
     import torch
@@ -56,6 +57,18 @@ def bare_model(source: HfSource, params: ExportParams) -> Loaded:
 
 
 def _loaded(source: HfSource, params: ExportParams, *, bare: bool) -> Loaded:
+    with _own_code(params):
+        return _load(source, params, bare=bare)
+
+
+def _own_code(params: ExportParams) -> AbstractContextManager[None]:
+    """Code that comes with the model, and runs when it is loaded, can end in any way."""
+    if not params.trust_remote_code:
+        return nullcontext()
+    return user_code("the Python code that comes with the model", "Repair it, or use a model that needs none.")
+
+
+def _load(source: HfSource, params: ExportParams, *, bare: bool) -> Loaded:
     folder = Path(str(source.folder))
     config = _config(folder, params)
     head = read_architecture([source.architecture] if source.architecture else [], config.model_type)
