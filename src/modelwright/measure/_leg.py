@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
@@ -31,6 +32,7 @@ _WINDOW_RUNS = 5
 _WINDOW_NS = 20_000_000
 _TICKS_SEEN = 100
 _LONGEST_TICK_NS = 100_000_000
+_ROUNDING_NS = 2
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ def measure_leg(session: BoundSession, feeds: Mapping[str, Any], plan: LegPlan, 
 
 
 def tick_ns() -> int:
-    """The smallest step between two readings of the clock: its tick, or the time a reading takes if that is longer."""
+    """The step of the clock that can be seen, at most the time a reading takes."""
     clock = time.perf_counter_ns
     steps: list[int] = []
     end = clock() + _LONGEST_TICK_NS
@@ -88,7 +90,14 @@ def tick_ns() -> int:
         if now > before:
             steps.append(now - before)
         before = now
-    return min(steps, default=_LONGEST_TICK_NS)
+    return _tick(steps)
+
+
+def _tick(steps: Sequence[int]) -> int:
+    """Readings differ by whole ticks, so two different steps differ by one tick or more; less than 3 ns is rounding."""
+    ordered = sorted(set(steps)) or [_LONGEST_TICK_NS]
+    apart = [after - before for before, after in pairwise(ordered) if after - before > _ROUNDING_NS]
+    return min((ordered[0], *apart))
 
 
 class TimedLoop:

@@ -7,7 +7,7 @@ import pytest
 from modelwright.judge import Verdict, VerdictKind, finding
 from modelwright.measure import UnitRecord
 from modelwright.measure._compare_result import _contradictions
-from modelwright.measure._leg import TimedLoop, tick_ns
+from modelwright.measure._leg import TimedLoop, _tick, tick_ns
 from modelwright.measure._sink import SampleSink
 from modelwright.measure._unit import _Ready
 
@@ -22,14 +22,28 @@ def test_a_sentinel_is_read_by_slot_whatever_the_coin_called_its_legs():
 
 
 @pytest.mark.parametrize(
-    ("fastest_ns", "tick", "batch"), [(70_000, 1, 1), (70_000, 70, 1), (70_000, 100, 2), (5_000, 100, 20), (1, 1, 1000)]
+    ("fastest_ns", "tick", "batch"), [(70_000, 1, 1), (70_000, 35, 1), (70_000, 100, 3), (5_000, 100, 40), (1, 1, 2000)]
 )
-def test_so_many_runs_are_timed_together_that_the_clock_ticks_a_thousand_times(fastest_ns, tick, batch):
+def test_so_many_runs_are_timed_together_that_the_clock_ticks_thousands_of_times(fastest_ns, tick, batch):
     assert _Ready((fastest_ns * 3, fastest_ns), tick).batch == batch
 
 
 def test_the_tick_of_the_clock_is_seen():
     assert 0 < tick_ns() < 100_000_000
+
+
+@pytest.mark.parametrize(
+    ("steps", "tick"),
+    [
+        ([100, 200, 100, 300], 100),
+        ([279, 280, 559, 558, 279], 278),
+        ([180, 184, 190, 191, 1500], 4),
+        ([1_000_000] * 9, 1_000_000),
+        ([], 100_000_000),
+    ],
+)
+def test_a_tick_is_told_from_the_time_a_reading_takes(steps, tick):
+    assert _tick(steps) == tick
 
 
 def test_a_sample_of_a_batch_is_the_mean_of_its_runs():
