@@ -168,10 +168,22 @@ def _way_out(found: Paired, metric: Metric) -> str:
 
 def needed_words(found: Paired, metric: Metric) -> str:
     """How many samples would decide, and about what these can."""
-    words = f"about {found.needed:,} samples would (90 % power)" if found.needed else ""
+    words = ", ".join(_enough(found, metric))
+    words = f"{words} (90 % power)" if words else ""
     if found.resolves is not None:
         words += f"{', ' if words else ''}{found.samples:,} decide about {amount(found.resolves, metric)}"
     return words
+
+
+def _enough(found: Paired, metric: Metric) -> Iterator[str]:
+    if found.needed:
+        yield f"about {found.needed:,} samples would if nothing is lost"
+    if found.low is None or found.seen <= 0.0:
+        return
+    if found.needed_at_drop is None:
+        yield f"no number would if the drop is the {amount(found.seen, metric)} seen"
+    else:
+        yield f"about {found.needed_at_drop:,} if it is the {amount(found.seen, metric)} seen"
 
 
 def _no_better_than_chance(found: Measured, values: Values) -> str | None:

@@ -49,8 +49,9 @@ class Paired:
 
     The drop is above `low`, and below `high`, each with probability 1 - alpha at all looks together; both are None
     where `reason` says why nothing bounds it. `span` is what one sample can lose or gain, `worst` the most one lost.
-    `needed` samples decide about `margin` with 90 % power: that many pass a candidate that lost nothing. `resolves` is
-    the smallest margin that the samples at hand can decide about in that sense.
+    `needed` samples decide about `margin` with 90 % power: that many pass a candidate that lost nothing; and
+    `needed_at_drop` decide if the true drop is the one that was seen. `resolves` is the smallest margin that the
+    samples at hand can decide about in the first sense.
     """
 
     method: str
@@ -58,11 +59,13 @@ class Paired:
     changed: int
     alpha: float
     span: float | None
+    seen: float
     worst: float
     low: float | None
     high: float | None
     margin: float | None
     needed: int | None
+    needed_at_drop: int | None
     resolves: float | None
     verdict: EvalVerdict | None
     reason: str | None
@@ -88,7 +91,7 @@ def paired(
     share = margin if relative and margin is not None else 0.0
     reason = _why_not(drops, span)
     test = None if reason or span is None else _test(drops, reference, share, span)
-    enough = len(drops) >= MIN_SAMPLES
+    seen, enough = float(drops.mean()), len(drops) >= MIN_SAMPLES
     low, high = test.bounds(alpha) if test else (None, None)
     return Paired(
         method="betting",
@@ -96,11 +99,13 @@ def paired(
         changed=int(np.count_nonzero(drops)),
         alpha=alpha,
         span=span,
+        seen=seen,
         worst=float(drops.max()),
         low=low,
         high=high,
         margin=allowed,
         needed=test.needed(allowed, alpha) if test and allowed else None,
+        needed_at_drop=test.needed(allowed, alpha, seen) if test and allowed else None,
         resolves=test.resolves(alpha) if test and enough else None,
         verdict=None if allowed is None else test.verdict(allowed, alpha) if test and enough else _UNDECIDED,
         reason=reason or (None if enough else f"below {MIN_SAMPLES} samples nothing is decided"),
@@ -150,34 +155,35 @@ class Drops:
         low = -_highest(-self.drops, self.counts, self.most, alpha)
         return low + self.moved, high + self.moved
 
-    def needed(self, margin: float, alpha: float) -> int | None:
-        return _smallest(lambda samples: self._expected(margin, samples) >= -math.log(alpha))
+    def needed(self, margin: float, alpha: float, drop: float = 0.0) -> int | None:
+        """Samples that place a true `drop` on its side of the margin; None where no number does."""
+        if margin >= self.most:
+            return MIN_SAMPLES
+        growth = self._growth(margin, drop)
+        return _smallest(lambda samples: _reached(growth, samples) >= -math.log(alpha))
 
     def resolves(self, alpha: float) -> float | None:
-        count = int(self.counts.sum())
-        return _edge(lambda margin: self._expected(margin, count) >= -math.log(alpha), 0.0, self.most)
+        count, line = int(self.counts.sum()), -math.log(alpha)
+        return _edge(lambda margin: _reached(self._growth(margin, 0.0), count) >= line, 0.0, self.most)
 
-    def _expected(self, margin: float, samples: int) -> float:
-        """What a candidate that lost nothing brings the log wealth to, in 92 of 100 draws of so many samples."""
-        if margin >= self.most:
-            return math.inf
-        drops, weights = self._lossless
+    def _growth(self, margin: float, drop: float) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Of each player's log wealth at a true `drop`: mean and deviation per sample."""
+        drops, weights = self._around(drop)
+        side = 1.0 if drop < margin else -1.0
         # Who stakes all is ruined by one such sample, but not by the small chance of one.
-        logs = np.maximum(_log_factors(drops, margin, self.most), _RUINED)
-        growth = weights @ logs
-        scatter = np.sqrt(weights @ (logs - growth) ** 2)
-        return _mixed(samples * growth - NormalDist().inv_cdf(POWER) * math.sqrt(samples) * scatter)
+        logs = np.maximum(_log_factors(side * drops, side * margin, self.most), _RUINED)
+        mean = weights @ logs
+        return mean, np.sqrt(weights @ (logs - mean) ** 2)
 
-    @property
-    def _lossless(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The drops around a mean of 0, and their weights.
+    def _around(self, mean: float) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The drops around this mean, and their weights.
 
         With half a sample more than was seen: no change in few samples is not proof of none in many.
         """
         count = int(self.counts.sum())
-        centred = np.clip(self.drops - self.counts @ self.drops / count, -self.most, self.most)
+        centred = self.drops - self.counts @ self.drops / count
         largest = float(np.abs(centred).max()) or self.most
-        drops = np.concatenate([centred, [largest, -largest]])
+        drops = np.clip(np.concatenate([centred, [largest, -largest]]) + mean, -self.most, self.most)
         return drops, np.concatenate([self.counts, [0.25, 0.25]]) / (count + 0.5)
 
 
@@ -195,6 +201,12 @@ def _log_factors(drops: NDArray[Any], margin: float, most: float) -> NDArray[Any
     with np.errstate(divide="ignore"):
         logs: NDArray[Any] = np.log1p(np.outer(odds, _STAKES))
     return logs
+
+
+def _reached(growth: tuple[NDArray[Any], NDArray[Any]], samples: int) -> float:
+    """What the log wealth comes to in 92 of 100 draws of so many samples."""
+    mean, deviation = growth
+    return _mixed(samples * mean - NormalDist().inv_cdf(POWER) * math.sqrt(samples) * deviation)
 
 
 def _mixed(logs: NDArray[Any]) -> float:

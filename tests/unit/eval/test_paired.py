@@ -162,6 +162,21 @@ def test_the_stated_sample_size_passes_an_equal_model_nine_times_in_ten(margin, 
     assert ends.count(EvalVerdict.FAIL) == 0
 
 
+@pytest.mark.parametrize(("drop", "word"), [(0.01, EvalVerdict.PASS), (0.04, EvalVerdict.FAIL)])
+def test_the_sample_size_stated_for_a_drop_decides_about_it(drop, word):
+    rng = np.random.default_rng(7)
+    seen = _drops(_right_or_wrong(rng, 50_000, 0.06, drop))
+    stated = seen.needed(0.02, ALPHA, drop)
+    ends = [_drops(_right_or_wrong(rng, stated, 0.06, drop)).verdict(0.02, ALPHA) for _ in range(150)]
+    assert ends.count(word) >= 126
+    assert set(ends) <= {word, EvalVerdict.INCONCLUSIVE}
+
+
+def test_no_number_of_samples_decides_about_a_drop_that_is_the_margin():
+    seen = Drops(np.array([1.0, 0.0]), np.array([2.0, 98.0]), 1.0)
+    assert seen.needed(0.02, ALPHA, 0.02) is None
+
+
 def test_a_planted_loss_of_three_points_is_found():
     rng = np.random.default_rng(5)
     ends = [_drops(_right_or_wrong(rng, 3000, 0.07, 0.03)).verdict(0.01, ALPHA) for _ in range(100)]
