@@ -39,7 +39,7 @@ def home(tmp_path, monkeypatch):
 
 def options(**changes):
     """One question at a loose level: enough to see the wiring, in few units."""
-    given = {"threads": 1, "budget_s": 30, "unit": QUICK, "inputs": InputChoice(batch=64), "by": (0.1,), "alpha": 0.2}
+    given = {"threads": 1, "budget_s": 300, "unit": QUICK, "inputs": InputChoice(batch=64), "by": (0.1,), "alpha": 0.2}
     return CompareOptions(**{**given, **changes})
 
 
