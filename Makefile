@@ -1,4 +1,4 @@
-# `make` alone lists the targets. Everything is installed into .venv and nowhere else.
+# `make` alone lists the targets. Everything is installed into .venv and nowhere else, but for qemu-user by root.
 PYTHON ?= python3.11
 PY := .venv/bin/python
 .DEFAULT_GOAL := help

@@ -3,7 +3,7 @@
 from modelwright.build._analyze import Analysis, Suggestion, analyze, place
 from modelwright.build._build import BuildResult, Built, PlannedStage, build, plan
 from modelwright.build._manifest import assemble, check_folder, deliver, manifest
-from modelwright.build._recipe import Recipe, make_recipe, read_layer, recipe_file, toml_text
+from modelwright.build._recipe import Reasons, Recipe, make_recipe, read_layer, recipe_file, toml_text
 from modelwright.build._rehearsal import rehearse
 from modelwright.build._resolve import Wishes, resolve_recipe
 from modelwright.build._stage import ModelInput, StageCall, StageEvent, StageResult, Watcher, peek_stage, run_stage
@@ -14,6 +14,7 @@ __all__ = [
     "Built",
     "ModelInput",
     "PlannedStage",
+    "Reasons",
     "Recipe",
     "StageCall",
     "StageEvent",

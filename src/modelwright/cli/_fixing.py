@@ -114,7 +114,14 @@ def run_fix(
     result = quality.fix(float_model, plan, options, on_progress=tell)
     if not result.met:
         return Repaired(result, None)
-    return Repaired(result, _deliver(float_model, recipe.model_copy(update={"quantize": result.quantize}), repair))
+    return Repaired(result, _deliver(float_model, _repaired(recipe, result), repair))
+
+
+def _repaired(recipe: Recipe, result: FixResult) -> Recipe:
+    reasons = recipe.reasons
+    if any(item.what == "range" for item in result.raised):
+        reasons = building.Reasons(reduce_range="the repair chose it: 8-bit products saturated")
+    return recipe.model_copy(update={"quantize": result.quantize, "reasons": reasons})
 
 
 def _recipe(float_model: Path, quant_model: Path, repair: Repair, target: Target) -> Recipe:

@@ -99,7 +99,7 @@ def _check(options: DebugOptions, quant_model: str | Path | None, target: Target
         raise UsageError(
             "the memory budget is too small", cause="it must be at least 1 MiB", fix="use --memory-budget 512MiB"
         )
-    if quant_model is None and str(target) == "cpu":
+    if quant_model is None and target.ep == "cpu":
         raise UsageError(
             "there is nothing to compare with",
             cause="without a quantized model the same model is run on another target",

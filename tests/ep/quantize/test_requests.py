@@ -283,3 +283,14 @@ def test_8_bit_weights_use_7_bits_unless_told_otherwise(tmp_path, make, word):
 def test_16_bit_activations_leave_the_weights_all_8_bits(tmp_path):
     outcome, _ = made(tmp_path, conv_net(), QuantizeParams("w8a16", samples=2))
     assert outcome.weight_range_bits == 8
+
+
+def test_8_bit_numbers_that_the_model_came_with_are_no_weights_of_ours(tmp_path):
+    model = conv_net()
+    table = onnx.numpy_helper.from_array(np.full(10, -128, np.int8), "table")
+    model.graph.initializer.append(table)
+    model.graph.node[-1].output[0] = "before"
+    model.graph.node.append(onnx.helper.make_node("Cast", ["table"], ["offset"], to=onnx.TensorProto.FLOAT))
+    model.graph.node.append(onnx.helper.make_node("Add", ["before", "offset"], ["logits"]))
+    outcome, _ = made(tmp_path, model, QuantizeParams("w8a8", samples=2))
+    assert outcome.weight_range_bits == 7

@@ -60,6 +60,7 @@ def run_quantize(
     began = time.perf_counter()
     steps = steps_of(params.precision)
     graph = open_model(model)
+    own = {tensor.name for tensor in graph.model.graph.initializer}
     source = _source(graph, steps, params, calibration)
     folder, facts = Path(workdir), _Facts(summary(graph).total_bytes)
     try:
@@ -67,8 +68,9 @@ def run_quantize(
     finally:
         for scratch in folder.glob("*.scratch*"):
             scratch.unlink()
-    signed = (tensor for tensor in result.graph.initializer if tensor.data_type == onnx.TensorProto.INT8)
-    facts.weight_range_bits = weight_range_bits(onnx.numpy_helper.to_array(tensor) for tensor in signed)
+    made = (tensor for tensor in result.graph.initializer if tensor.name not in own)
+    signed = (onnx.numpy_helper.to_array(tensor) for tensor in made if tensor.data_type == onnx.TensorProto.INT8)
+    facts.weight_range_bits = weight_range_bits(signed)
     if reduces_range(params):
         require_reduced(facts.weight_range_bits)
     progress("writing", 0.9)
