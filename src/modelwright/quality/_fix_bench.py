@@ -12,7 +12,7 @@ from modelwright.graph import model_bytes
 from modelwright.quality._fix_score import ScoreJob, score_model, time_models
 from modelwright.quality._fix_types import FixOptions, FixPlan, FixScore
 from modelwright.quality._stream_data import data_source
-from modelwright.sources import CalibrationSource, calibration_source, data_bytes, recorded_inputs
+from modelwright.sources import CalibrationSource, calibration_source, data_bytes, draw, recorded_inputs
 from modelwright.stages.optimize import run_optimize
 from modelwright.stages.quantize import QuantizeParams, name_all, run_quantize
 from modelwright.targets import placement
@@ -55,6 +55,7 @@ class Bench:
         self._scores: dict[tuple[Path, int], FixScore] = {}
         self._reference: dict[int, FixScore] = {}
         self._places: dict[Path, Placed] = {}
+        self._drawn: dict[tuple[str, int], CalibrationSource] = {}
         self.recorded = recorded_inputs(model)
         self._size = _needed(model, plan.calibration, options)
         self.base = self._prepared(model)
@@ -172,7 +173,12 @@ class Bench:
         return ScoreJob(str(self.base), str(answers), source, self.half, half, options.scale, self.metric, self.exact)
 
     def _source(self, text: str, seed: int) -> CalibrationSource:
-        return data_source(text, seed, self.base, self.recorded)
+        """The samples of the user's own function are drawn once for all candidates."""
+        if (text, seed) not in self._drawn:
+            source = data_source(text, seed, self.base, self.recorded)
+            count = max(self.options.samples, self._plan.quantize.samples)
+            self._drawn[text, seed] = draw(source, count, self._new_folder("samples"))
+        return self._drawn[text, seed]
 
     def _run(self, task: Task[T]) -> Result[T]:
         return self._worker.run(task, timeout=_LIMIT_S, size=self._size)

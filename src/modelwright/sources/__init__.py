@@ -26,7 +26,7 @@ from modelwright.sources._calibration import (
 )
 from modelwright.sources._calibration import identity as calibration_identity
 from modelwright.sources._digest import file_digest, require_file
-from modelwright.sources._drawn import data_sizes, drawn
+from modelwright.sources._drawn import data_sizes, draw, drawn
 from modelwright.sources._embedding import index_bound
 from modelwright.sources._find import MODEL, find_model
 from modelwright.sources._function import UserFunction
@@ -71,6 +71,7 @@ __all__ = [
     "data_bytes",
     "data_sizes",
     "digests_of",
+    "draw",
     "drawn",
     "fetch",
     "file_digest",

@@ -42,9 +42,18 @@ def drawn(
         yield source
         return
     with scratch("samples", place) as folder:
-        call = draw_samples.call(source.path, str(folder), count)
-        found = run(call, timeout=_PATIENCE_S, on_progress=on_progress).unwrap()
-        yield DrawnCalibration(str(folder), source.path, found)
+        yield draw(source, count, folder, on_progress)
+
+
+def draw(
+    source: CalibrationSource, count: int, folder: Path, on_progress: ProgressCallback | None = None
+) -> CalibrationSource:
+    """The same in a folder of the caller's."""
+    if not isinstance(source, ReaderCalibration):
+        return source
+    call = draw_samples.call(source.path, str(folder), count)
+    found = run(call, timeout=_PATIENCE_S, on_progress=on_progress).unwrap()
+    return DrawnCalibration(str(folder), source.path, found)
 
 
 def data_sizes(source: CalibrationSource, model: Path) -> dict[str, int]:

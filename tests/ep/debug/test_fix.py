@@ -176,3 +176,19 @@ def test_a_repair_starts_from_the_bits_the_weights_really_use(tmp_path):
         params = replace(PER_TENSOR, reduce_range=reduced)
         run_quantize(str(source), str(tmp_path / str(reduced)), params, RandomCalibration())
         assert keeps_to_7_bits(tmp_path / str(reduced) / "model.onnx") is reduced
+
+
+def test_a_reader_runs_once_for_all_candidates_and_one_that_leaves_stops_the_repair(tmp_path):
+    model, mine = saved(tmp_path, deep(2)), tmp_path / "mine.py"
+    mine.write_text(
+        "import numpy as np, pathlib\n"
+        "def read():\n"
+        f"    pathlib.Path({str(tmp_path / 'calls')!r}).open('a').write('x')\n"
+        f"    yield from ({{'x': row}} for row in np.load({str(tmp_path / 'calibration.npz')!r})['x'])\n"
+    )
+    base, options = plan(tmp_path), asked(tmp_path, target_sqnr=20.0)
+    assert fix(model, replace(base, calibration=f"{mine}:read"), options).met
+    assert (tmp_path / "calls").read_text() == "x"
+    mine.write_text("def read():\n    raise SystemExit(0)\n    yield {}\n")
+    with pytest.raises(InputError, match=r"the calibration reader mine.py:read failed"):
+        fix(model, replace(base, calibration=f"{mine}:read"), options)
