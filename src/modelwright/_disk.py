@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
-from modelwright.errors import StoreError
+from modelwright.errors import NoRoomError, StoreError
 from modelwright.home import HOME_VARIABLE
 
 if TYPE_CHECKING:
@@ -89,12 +89,12 @@ def read_only_error(where: Path, doing: str) -> StoreError:
     return StoreError(f"Could not {doing}", cause=f"{where} cannot be written by this user", fix=_fix_access())
 
 
-def full_error(where: Path, doing: str) -> StoreError:
+def full_error(where: Path, doing: str) -> NoRoomError:
     fix = (
         "Free space there (`wright cache prune --budget 0` empties the store) or use another disk "
         f"({HOME_VARIABLE} moves the store, TMPDIR temporary files)."
     )
-    return StoreError(f"Could not {doing}: the disk is full", cause=f"{_free(where)} free at {where}", fix=fix)
+    return NoRoomError(f"Could not {doing}: the disk is full", cause=f"{_free(where)} free at {where}", fix=fix)
 
 
 def free_bytes(where: Path) -> int:

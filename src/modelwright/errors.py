@@ -48,6 +48,10 @@ class StoreError(WrightError):
     exit_code = 5
 
 
+class NoRoomError(StoreError):
+    """The disk is full, or a quota is used up."""
+
+
 def did_you_mean(word: str, choices: Iterable[str]) -> str | None:
     """A next step for a misspelt word, or None when nothing is close."""
     close = difflib.get_close_matches(word, list(choices), n=2, cutoff=0.6)

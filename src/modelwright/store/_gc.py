@@ -10,6 +10,8 @@ from modelwright.store._session import Session
 from modelwright.store._types import Entry, GcReport
 
 _BATCH = 64
+_ENOUGH = 16 << 20
+"""More than the journal needs to say that thousands of entries are gone."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,24 @@ def collect(session: Session, policy: Policy, *, dry_run: bool) -> GcReport:
         session.journal.marks.sweep(set(owned) | set(sizes))
         session.journal.notes.sweep(set(owned))
     return replace(plan, orphans=len(dropped), freed_bytes=freed)
+
+
+def make_room(session: Session, policy: Policy) -> GcReport:
+    """Free some bytes where the journal has none to be written with.
+
+    The other way round than `collect`: content goes first and the journal learns it afterwards. An entry without its
+    content is a miss, so nothing wrong is served if this ends half-way.
+    """
+    freed = session.blobs.empty_quarantine()
+    plan = _plan(session, policy)
+    gone = {entry.key.digest for entry in plan.removed}
+    owned, _ = _references(session)
+    kept = {digest for key, digests in owned.items() if key not in gone for digest in digests} | session.held()
+    for digest in (digest for key in owned if key in gone for digest in owned[key] if digest not in kept):
+        if freed >= _ENOUGH:
+            break
+        freed += session.blobs.discard(digest)
+    return replace(plan, freed_bytes=freed)
 
 
 def _plan(session: Session, policy: Policy) -> GcReport:

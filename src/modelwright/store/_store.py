@@ -9,6 +9,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 from modelwright import home
 from modelwright._disk import disk_errors, read_only_error, room_errors
 from modelwright._lazy import lazy
-from modelwright.errors import StoreError, UsageError
+from modelwright.errors import NoRoomError, StoreError, UsageError
 from modelwright.store import _fs, _gc, _verify
 from modelwright.store._keep import Parcel, keep
 from modelwright.store._key import Key
@@ -238,6 +239,21 @@ class Store:
         return self._collect(_gc.Policy(lambda left: True, time.time() - older_than_s), dry_run=dry_run)
 
     def _collect(self, policy: _gc.Policy, *, dry_run: bool) -> GcReport:
+        try:
+            return self._collected(policy, dry_run=dry_run)
+        except NoRoomError:
+            with disk_errors(self.root, "clean the store"):
+                first = _gc.make_room(self._session(), policy)
+            if not first.freed_bytes:
+                raise
+        self.close()  # what could not be written is opened again
+        try:
+            report = self._collected(policy, dry_run=dry_run)
+        except NoRoomError:  # all that may go is gone, and the journal will be told when there is room
+            return first
+        return replace(report, freed_bytes=report.freed_bytes + first.freed_bytes)
+
+    def _collected(self, policy: _gc.Policy, *, dry_run: bool) -> GcReport:
         session = self._session() if dry_run else self._writable("clean the store")
         with disk_errors(self.root, "clean the store"):
             return _gc.collect(session, policy, dry_run=dry_run)

@@ -142,6 +142,47 @@ def test_a_disk_without_a_single_free_byte_still_serves_hits(small_disk, key, wr
         assert store.once(key(n=2), writer({"m": b"2"})).produced
 
 
+def test_prune_works_without_a_single_free_byte(small_disk, key, writer) -> None:
+    root = small_disk / "store"
+    with Store(root) as store:
+        for number in range(3):
+            store.once(key(n=number), writer({"m": os.urandom(1 << 20), "same": b"shared"}))
+        store.get(key(n=2))
+    fill(small_disk / "ballast")
+    with Store(root) as store:
+        report = store.gc(3 << 19, grace_s=0)
+        assert report.freed_bytes >= 2 << 20
+        assert [entry.key for entry in report.removed] == [key(n=0), key(n=1)]
+        assert store.get(key(n=2)) is not None
+        assert store.verify().clean
+        assert not store.verify().orphans
+        assert store.once(key(n=4), writer({"m": b"room again"})).produced
+
+
+def test_prune_frees_what_it_can_though_the_journal_stays_without_room(small_disk, key, writer) -> None:
+    root = small_disk / "store"
+    with Store(root) as store:
+        store.once(key(), writer({"m": b"tiny"}))
+    fill(small_disk / "ballast")
+    with Store(root) as store:
+        assert [entry.key for entry in store.gc(0, grace_s=0).removed] == [key()]
+        assert store.get(key()) is None
+    (small_disk / "ballast").unlink()
+    with Store(root) as store:
+        assert store.get(key()) is None
+        assert store.once(key(), writer({"m": b"tiny"})).produced
+
+
+def test_prune_that_may_remove_nothing_says_that_the_disk_is_full(small_disk, key, writer) -> None:
+    root = small_disk / "store"
+    with Store(root) as store:
+        store.once(key(), writer({"m": b"1"}))
+    fill(small_disk / "ballast")
+    with Store(root) as store, pytest.raises(StoreError, match="full") as caught:
+        store.gc(1 << 30)
+    assert "--budget 0" in caught.value.fix
+
+
 def fill(path: Path) -> None:
     with path.open("wb", buffering=0) as stream:
         for size in (1 << 20, 4096, 1):
