@@ -15,8 +15,10 @@ from modelwright.home import HOME_VARIABLE
 
 if TYPE_CHECKING:
     import shutil
+    import tempfile
 else:
     shutil = lazy("shutil")
+    tempfile = lazy("tempfile")
 
 FULL = (errno.ENOSPC, errno.EDQUOT) if hasattr(errno, "EDQUOT") else (errno.ENOSPC,)
 TOO_LARGE = errno.EFBIG
@@ -59,7 +61,7 @@ def native_writes(where: Path, doing: str) -> Iterator[None]:
 
 def is_full(where: Path) -> bool:
     """Is nothing left where we may write? A read-only disk has no room either, and is not meant."""
-    return os.access(where, os.W_OK) and free_bytes(where) < _NOTHING
+    return os.access(where, os.W_OK) and _free_bytes(where) < _NOTHING
 
 
 def lacks_room(error: OSError) -> bool:
@@ -84,9 +86,19 @@ def disk_error(error: OSError, where: Path, doing: str) -> StoreError:
 
 
 def read_only_error(where: Path, doing: str) -> StoreError:
-    if free_bytes(where) < _NOTHING:
-        return full_error(where, doing)
-    return StoreError(f"Could not {doing}", cause=f"{where} cannot be written by this user", fix=_fix_access())
+    """Why a place that was found to be read-only is that."""
+    cause = f"{where} cannot be written by this user"
+    return room_error(where, doing) or StoreError(f"Could not {doing}", cause=cause, fix=_fix_access())
+
+
+def room_error(where: Path, doing: str) -> StoreError | None:
+    """Whether there is no room at a place, by trying: free bytes do not tell of quotas and limits."""
+    try:
+        with tempfile.TemporaryFile(dir=where) as file:
+            file.write(bytes(_NOTHING))
+    except OSError as error:
+        return disk_error(error, where, doing) if lacks_room(error) else None
+    return None
 
 
 def full_error(where: Path, doing: str) -> NoRoomError:
@@ -97,7 +109,7 @@ def full_error(where: Path, doing: str) -> NoRoomError:
     return NoRoomError(f"Could not {doing}: the disk is full", cause=f"{_free(where)} free at {where}", fix=fix)
 
 
-def free_bytes(where: Path) -> int:
+def _free_bytes(where: Path) -> int:
     while not where.exists() and where != where.parent:
         where = where.parent
     return shutil.disk_usage(where).free
@@ -116,5 +128,5 @@ def _fix_access() -> str:
 
 
 def _free(where: Path) -> str:
-    free = free_bytes(where)
+    free = _free_bytes(where)
     return f"{free / 1e6:.1f} MB" if free < 1e9 else f"{free / 1e9:.1f} GB"

@@ -1,6 +1,10 @@
 """What the user keeps is never destroyed, and a full or read-only disk is called by its name."""
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -80,6 +84,41 @@ def test_a_second_build_keeps_an_edited_file(wright, tmp_path):
     assert wright(*OPTIMIZE, "-o", "out", "--overwrite").code == 0
     assert (tmp_path / "out" / "notes.txt").read_text() == "mine"
     assert (tmp_path / "out" / "model.onnx").stat().st_size > 100
+
+
+@pytest.fixture
+def read_only_home(tmp_path):
+    """A home on a disk that cannot be written; needs the right to mount."""
+    home = tmp_path / "read-only"
+    home.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "ro,size=1m", "tmpfs", str(home)]
+    if os.name == "nt" or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("this user cannot mount a read-only disk")
+    yield home
+    subprocess.run(["umount", "-l", str(home)], check=True)
+
+
+def test_a_home_that_cannot_be_written_keeps_nobody_from_measuring(wright, read_only_home):
+    def answer(*words):
+        return wright(*words, env={"MODELWRIGHT_HOME": str(read_only_home / "home")})
+
+    for words in (
+        ("cache", "ls"),
+        ("perf", "model.onnx", "--iterations", 5, "--warmup", 1),
+        ("build", "-m", "model.onnx", "--target", "cpu", "--plan"),
+    ):
+        assert answer(*words).code == 0, (words, answer(*words).err)
+    refused = answer("optimize", "model.onnx")
+    assert refused.code == 5
+    assert "cannot be written" in refused.err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no limit on the size of files")
+def test_a_limit_on_the_size_of_files_is_called_that(tmp_path):
+    words = f"ulimit -f 8; exec {Path(sys.executable).with_name('wright')} optimize model.onnx"
+    done = subprocess.run(["bash", "-c", words], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 5, done.stderr
+    assert "ulimit -f" in done.stderr
 
 
 def test_a_changed_build_is_refused_by_every_command_and_verify_lists_it(wright, tmp_path):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from modelwright._disk import full_error, read_only_error
+from modelwright._disk import full_error, read_only_error, room_error
 from modelwright._lazy import lazy
 from modelwright.errors import StoreError
 
@@ -43,4 +43,4 @@ def _from_sqlite(error: sqlite3.Error, where: Path, doing: str) -> StoreError:
         fix = "Wait for the other command to finish, then run this one again."
         return StoreError(f"Could not {doing}", cause="another process kept the journal locked", fix=fix)
     fix = f"Check that the disk under {where} is healthy and not full, then run the same command again."
-    return StoreError(f"Could not {doing}", cause=f"the journal answered: {error}", fix=fix)
+    return room_error(where, doing) or StoreError(f"Could not {doing}", cause=f"the journal answered: {error}", fix=fix)
