@@ -8,7 +8,7 @@ from pathlib import Path
 
 import onnx
 
-FINE, NO, BAD, FAILED = 0, 1, 3, 4
+FINE, NO, BAD = 0, 1, 3
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from modelwright.graph._types import STRING, dtype_bits
 if TYPE_CHECKING:
     import onnx
 
-_LAST_ATTRIBUTE_TYPE = 14
+_FIRST_IR_WITH_TYPES = 2
 
 
 def first_flaw(model: onnx.ModelProto, bodies: tuple[Body, ...], on_disk: Mapping[int, Span]) -> str | None:
@@ -28,7 +28,7 @@ def first_flaw(model: onnx.ModelProto, bodies: tuple[Body, ...], on_disk: Mappin
         _version_flaws(model),
         _value_flaws(model.graph),
         chain.from_iterable(_tensor_flaws(body, on_disk if body.kind == "graph" else {}) for body in bodies),
-        chain.from_iterable(_body_flaws(body) for body in bodies),
+        chain.from_iterable(_body_flaws(body, model.ir_version) for body in bodies),
         _function_flaws(model),
     )
     return next(found, None)
@@ -83,7 +83,10 @@ def _tensor_flaws(body: Body, on_disk: Mapping[int, Span]) -> Iterator[str]:
         yield f"two weights have the name '{twice}'"
 
 
-def _body_flaws(body: Body) -> Iterator[str]:
+def _body_flaws(body: Body, ir_version: int) -> Iterator[str]:
+    twice = _twice(name for node in body.nodes for name in node.output if name)
+    if twice is not None:
+        yield f"two nodes write the value '{twice}'"
     for node in body.nodes:
         if not node.op_type:
             yield f"node '{node.name}' has no operator"
@@ -95,8 +98,9 @@ def _body_flaws(body: Body) -> Iterator[str]:
         twice = _twice(names)
         if twice is not None:
             yield f"{node.op_type} has the attribute '{twice}' twice"
-        if any(not 0 <= attribute.type <= _LAST_ATTRIBUTE_TYPE for attribute in node.attribute):
-            yield f"an attribute of {node.op_type} has a type that does not exist"
+        # Protobuf drops a type it does not know.
+        if ir_version >= _FIRST_IR_WITH_TYPES and not all(attribute.type for attribute in node.attribute):
+            yield f"an attribute of {node.op_type} has no type, or one that does not exist"
 
 
 def _function_flaws(model: onnx.ModelProto) -> Iterator[str]:

@@ -118,8 +118,8 @@ def _odd(folder: Path) -> list[str]:
 
 def describe(name: str, config: dict[str, Any], choices: Choices) -> HfSource:
     """The source without its files: what kind of model, and for which task."""
-    model_type = str(config.get("model_type") or "")
-    if not model_type:
+    model_type = config.get("model_type")
+    if not isinstance(model_type, str) or not model_type:
         raise InputError(
             f"{name} does not say what model it is",
             cause=f"its {CONFIG} has no model_type",

@@ -56,6 +56,7 @@ def resolve_source(
     """What `text` names: an `.onnx` file, a build folder, a Hugging Face folder, or a model on the Hub."""
     choices = Choices(task, revision, trust_remote_code, random_weights)
     path = Path(text).expanduser()
+    _require_path(path)
     if path.is_dir():
         return _folder(path, choices)
     if path.suffix.lower() == ".onnx" or path.is_file():
@@ -66,6 +67,15 @@ def resolve_source(
             f"{text} does not exist", cause="no such file or folder, and it is no model id", fix="Check the path."
         )
     return hub_source(text, choices)
+
+
+def _require_path(path: Path) -> None:
+    """A name the system does not even look up, for example one that is too long."""
+    try:
+        path.exists()
+    except (OSError, ValueError) as error:
+        cause = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"{path.name[:60]} cannot be looked up", cause=cause, fix="Check the path.") from error
 
 
 def _folder(path: Path, choices: Choices) -> Source:

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     import onnx
     import onnx_ir as ir
     import onnx_ir.passes.common as common
+    from onnx_ir import serde
 else:
     ir = lazy("onnx_ir")
     common = lazy("onnx_ir.passes.common")
+    serde = lazy("onnx_ir.serde")
 
 
 @dataclass(frozen=True)
@@ -39,11 +41,24 @@ def read_source(path: str) -> Source:
             cause="it holds sparse initializers or training information",
             fix="Export it for inference with dense weights.",
         )
-    model: ir.Model = ir.from_proto(graph.model)
+    try:
+        model: ir.Model = ir.from_proto(graph.model)
+    except serde.SerdeError as error:
+        raise InputError(
+            f"{graph.path.name} cannot be optimized",
+            cause=f"a part of it cannot be read ({_innermost(error)})",
+            fix="Export it again, with tensors for inputs and outputs.",
+        ) from error
     ir.external_data.set_base_dir(model.graph, graph.folder)
     for index, span in graph.on_disk.items():
         _leave_on_disk(model, graph, graph.model.graph.initializer[index], span.offset, span.length)
     return Source(graph.path, model, bool(external))
+
+
+def _innermost(error: BaseException) -> str:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return " ".join(f"{type(error).__name__}: {error}".split())[:200]
 
 
 def _leave_on_disk(model: ir.Model, graph: graphs.Graph, tensor: onnx.TensorProto, offset: int, length: int) -> None:

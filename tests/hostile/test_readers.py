@@ -1,0 +1,21 @@
+"""The user's own Python, behaving badly: its failures are input errors about it, and its output stays out of ours."""
+
+import pytest
+
+from hostile.readers import CASES
+from support import models
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_bad_reader_gets_the_code_it_owes(case, ground):
+    model = models.save(models.mlp(), ground.root)
+    (ground.work / "mine.py").write_text(case.source)
+    words = ["quantize", model, "-p", "w8a8", "--samples", 1, "--calibration", "mine.py:read", "-o", "out"]
+    answer = ground.wright(*words, *case.limits, "--json")
+    # One sample quantizes no model well, so a fine reader may end in "no".
+    assert answer.code == case.code or (case.code == 0 and answer.code == 1), answer.err or answer.out
+    assert (ground.work / "out").exists() == (case.code == 0)
+
+
+def test_there_are_enough_of_them():
+    assert len({case.name for case in CASES}) == len(CASES) >= 20
