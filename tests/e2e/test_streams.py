@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import onnx
@@ -52,17 +53,20 @@ def test_json_stays_json_in_any_encoding(wright, hostile_model):
     assert done.out.isascii()
 
 
-def test_a_recipe_on_stdout_is_utf8_in_any_encoding(wright, hostile_model, tmp_path):
-    model = hostile_model.rename(tmp_path / "größe层.onnx")
+def test_a_recipe_on_stdout_is_utf8_in_any_encoding(wright, tmp_path):
+    value = helper.make_tensor_value_info
+    ends = [[value(name, TensorProto.FLOAT, ["größe → 层", 4])] for name in ("x", "y")]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", *ends)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), tmp_path / "m.onnx")
     done = subprocess.run(
-        [SCRIPT, "config", "-m", str(model)],
+        [SCRIPT, "config", "-m", str(tmp_path / "m.onnx"), "--target", "qnn-npu"],
         env={**os.environ, "PYTHONIOENCODING": "cp1252"},
         capture_output=True,
         timeout=120,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.decode("utf-8")
+    assert tomllib.loads(done.stdout.decode("utf-8"))["optimize"]["fix_dims"] == [["größe → 层", 1]]
 
 
 def test_an_error_shows_what_was_typed_as_text(wright):
@@ -70,6 +74,13 @@ def test_an_error_shows_what_was_typed_as_text(wright):
     assert answer.code == 3
     assert len(answer.err.splitlines()) == 3
     assert not OBEYED.search(answer.err)
+
+
+def test_a_name_that_is_no_text_is_refused_by_every_command(wright):
+    answer = wright("build", "-m", b"m\xff.onnx".decode("utf-8", "surrogateescape"), "--json")
+    assert answer.code == answer.json["exit_code"] == 2
+    assert "m\\udcff.onnx is not valid text" in answer.err
+    assert "the home folder" in wright("sys", env={"MODELWRIGHT_HOME": "/tmp/\udcff"}).err
 
 
 @pytest.mark.parametrize("words", ["--help", "optimize --list", "optimize --list --json"])

@@ -5,6 +5,7 @@ import sys
 
 from modelwright.cli import _streams
 from modelwright.cli._commands import HELP_FLAGS, root_help
+from modelwright.cli._exits import INTERRUPTED
 
 
 def main() -> None:
@@ -14,8 +15,10 @@ def main() -> None:
     completing = "_WRIGHT_COMPLETE" in os.environ
     if not completing and (not words or (len(words) == 1 and words[0] in HELP_FLAGS)):
         sys.exit(_streams.finish(_help()))
-    from modelwright.cli._app import run  # noqa: PLC0415 - click costs three interpreter starts
-
+    try:
+        from modelwright.cli._app import run  # noqa: PLC0415 - click costs three interpreter starts
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
     sys.exit(_streams.finish(run(words)))
 
 

@@ -22,7 +22,7 @@ from modelwright.cli._options import SCHEMA_VERSION, write_document
 from modelwright.cli._signals import Ending
 from modelwright.cli._streams import AnswerLostError, complain, report_lost
 from modelwright.errors import ExecutionError, UsageError, WrightError, did_you_mean
-from modelwright.home import home
+from modelwright.home import HOME_VARIABLE, home
 
 if TYPE_CHECKING:
     from modelwright.cli import _internal
@@ -95,7 +95,7 @@ def run(words: list[str]) -> int:
 
 def _run(words: list[str], ending: Ending) -> int:
     try:
-        _require_folder()
+        _require_text(words)
         with wright.make_context("wright", list(words)) as context:
             return int(wright.invoke(context) or 0)
     except click.exceptions.Exit as stop:
@@ -110,13 +110,27 @@ def _run(words: list[str], ending: Ending) -> int:
         return _interrupted(ending) if ending.number is not None else _report(error, words)
 
 
-def _require_folder() -> None:
+def _require_folder() -> str:
     try:
-        os.getcwd()  # noqa: PTH109 - Path.cwd() is the same call and a longer traceback
+        return os.getcwd()  # noqa: PTH109 - Path.cwd() is the same call and a longer traceback
     except OSError as error:
         raise UsageError(
             "the current folder is gone", cause=error.strerror or str(error), fix="change to one that exists"
         ) from None
+
+
+def _require_text(words: list[str]) -> None:
+    """onnxruntime opens no file whose name is not text, and neither JSON nor a key can hold one."""
+    said = [(f"the argument {word}", word) for word in words]
+    for what, text in (
+        *said,
+        ("the current folder", _require_folder()),
+        ("the home folder", os.environ.get(HOME_VARIABLE, "")),
+    ):
+        if re.search("[\ud800-\udfff]", text):
+            raise UsageError(
+                f"{what} is not valid text", cause="a name in it is not UTF-8", fix="rename that file or folder"
+            )
 
 
 def _interrupted(ending: Ending) -> int:

@@ -20,6 +20,7 @@ from modelwright.cli._options import Output, limit_options, output_options
 from modelwright.cli._signals import delivered
 from modelwright.cli._streams import say
 from modelwright.cli._types import Quantile, Share
+from modelwright.errors import ExecutionError
 
 if TYPE_CHECKING:
     from modelwright import measure
@@ -110,8 +111,9 @@ def command(
         raise told(error) from None
     _finish(result, output, out)
     if result.broken:
-        say(f"error: {result.broken[0].name} could not be measured: {result.broken[0].failure}")
-        raise click.exceptions.Exit(4)
+        arm = result.broken[0]
+        problem = f"{arm.name} could not be measured"
+        raise told(ExecutionError(problem, cause=str(arm.failure), fix="leave it out, or try it alone: wright perf"))
     if result.refused:
         _refuse(result.refused[0], result.base)
     if options.max_slowdown is not None:

@@ -22,6 +22,7 @@ from modelwright.cli._measuring import (
 from modelwright.cli._options import Output, limit_options, output_options
 from modelwright.cli._signals import delivered
 from modelwright.cli._subject import ModelFile, model_file
+from modelwright.errors import ExecutionError
 
 if TYPE_CHECKING:
     from modelwright import measure
@@ -77,7 +78,8 @@ def command(
         if extras.trace_html is not None and result.op_trace.has_data:
             write_output(extras.trace_html, pages.trace_html(result.op_trace))
         if not result.op_trace.has_data:
-            raise click.exceptions.Exit(4)
+            why = result.op_trace.error or result.op_trace.status.value
+            raise told(ExecutionError("there is no trace", cause=why, fix="the latency stands; see the notes above"))
 
 
 def _finish(result: measure.PerfResult, file: ModelFile, output: Path | None, out: Output) -> None:
