@@ -2,7 +2,8 @@
 
 Ten kills each of `perf`, `compare`, `eval` and `debug`, by SIGTERM, SIGHUP, SIGINT and SIGKILL. What was measured is
 read from outside right before the signal (the samples, the finished units, the snapshot); the result that is kept must
-hold at least as much. SIGKILL keeps nothing by its nature: there the children and the temporary folders count, the
+hold at least as much. `eval` and `debug` take a snapshot at least about once a second: `told_before` is how far they
+said they were. SIGKILL keeps nothing by its nature: there the children and the temporary folders count, the
 latter after the next command that needs some.
 """
 
@@ -44,7 +45,8 @@ class Victim:
     name: str
     words: tuple[str, ...]
     seen: Callable[[Running], int]
-    kept: Callable[[dict], int]
+    kept: Callable[[str], int]
+    told: str
     saves: bool = True
 
 
@@ -67,7 +69,7 @@ class Running:
         save = ("--output", str(self.output)) if self.victim.saves else ()
         with self.stdout.open("wb") as out:
             self.process = subprocess.Popen(
-                [str(Path(sys.executable).with_name("wright")), *self.victim.words, *save, "--json"],
+                [str(Path(sys.executable).with_name("wright")), *self.victim.words, *save],
                 cwd=self.folder, env=self.environment(), stdin=subprocess.DEVNULL, stdout=out, stderr=end,
             )  # fmt: skip
         os.close(end)
@@ -90,6 +92,10 @@ class Running:
             return self.victim.seen(self)
         return 0
 
+    def told(self) -> int:
+        """How far it said it was, on the terminal."""
+        return max((int(number) for number in re.findall(self.victim.told, self.said)), default=0)
+
     def wait_for(self, amount: int) -> None:
         end = time.monotonic() + _BEGIN_S
         while self.seen() < amount:
@@ -99,7 +105,7 @@ class Running:
 
     def end(self, number: int) -> Fate:
         """Send the signal, wait, and look at what is left."""
-        before, began = self.seen(), time.monotonic()
+        before, told, began = self.seen(), self.told(), time.monotonic()
         self.process.send_signal(number)
         code = self.process.wait(timeout=60)
         took = time.monotonic() - began
@@ -110,6 +116,7 @@ class Running:
             exit_code=code,
             seconds_to_end=round(took, 2),
             measured_before=before,
+            told_before=told,
             kept=self._kept(),
             left_running=self._left_running(),
             temporary=self._temporary(),
@@ -124,7 +131,7 @@ class Running:
     def _kept(self) -> int | None:
         file = self.output if self.victim.saves else self.stdout
         text = file.read_text(encoding="utf-8") if file.exists() else ""
-        return self.victim.kept(json.loads(text)) if text else None
+        return self.victim.kept(text) if text else None
 
     def _left_running(self) -> int:
         end = time.monotonic() + _GONE_S
@@ -155,6 +162,7 @@ class Fate:
     exit_code: int
     seconds_to_end: float
     measured_before: int
+    told_before: int
     kept: int | None
     left_running: int
     temporary: list[str]
@@ -173,7 +181,7 @@ def _samples(running: Running) -> int:
 
 
 def _units(running: Running) -> int:
-    return max((int(number) for number in re.findall(r"unit (\d+),", running.said)), default=0)
+    return running.told()
 
 
 def _so_far(running: Running, amount: Callable[[object], int]) -> int:
@@ -188,7 +196,7 @@ def victims(folder: Path) -> tuple[Victim, ...]:
     long = ("--duration", "600", "--threads", "1")
     task = ("--data", str(many), "--task", "image-classification", "--scale", "1/255", "--max-drop", "5pt")
     return (
-        Victim("perf", ("perf", str(MODEL), *long), _samples, _perf_kept),
+        Victim("perf", ("perf", str(MODEL), *long), _samples, _perf_kept, "(?!)"),
         Victim(
             "compare",
             (
@@ -203,26 +211,29 @@ def victims(folder: Path) -> tuple[Victim, ...]:
                 "1",
             ),
             _units,
-            lambda found: len(found["units"]),
+            lambda text: len(json.loads(text)["units"]),
+            r"unit (\d+),",
         ),
         Victim(
             "eval",
             ("eval", str(quantized), "--reference", str(MODEL), *task),
             lambda running: _so_far(running, lambda found: found.data.selected),
-            lambda found: found["data"]["selected"],
+            lambda text: json.loads(text)["data"]["selected"],
+            r"(\d+) of \d+ samples",
         ),
         Victim(
             "debug",
             ("debug", "--float", str(MODEL), "--quant", str(quantized), "--samples", "20000"),
             lambda running: _so_far(running, lambda found: found.samples),
-            lambda found: found["samples"],
+            lambda text: int(next(iter(re.findall(r"the first ones on (\d+) of", text)), 0)),
+            r"sample (\d+)",
             saves=False,
         ),
     )
 
 
-def _perf_kept(found: dict) -> int:
-    return sum(len(session["samples_ns"]) for session in found["sessions"])
+def _perf_kept(text: str) -> int:
+    return sum(len(session["samples_ns"]) for session in json.loads(text)["sessions"])
 
 
 def _prepare(quantized: Path, many: Path) -> None:
@@ -275,7 +286,7 @@ def run(kills: int = KILLS, seed: int = 0) -> dict[str, object]:
             for count in range(kills):
                 # Every fifth one at any moment of the start, when there may be nothing to keep yet.
                 early, number = count % 5 == 4, SIGNALS[count % len(SIGNALS)]
-                delay = coin.uniform(0.0, 3.0)
+                delay = coin.uniform(0.0, 2.0)
                 fates.append(kill(victim, folder / f"{victim.name}-{count}", number, delay, measured=not early))
                 print(f"{fates[-1]}", flush=True)
     return {

@@ -27,10 +27,12 @@ def test_what_was_measured_is_kept_and_nothing_is_left(prepared, tmp_path, name,
     fate = kill(prepared[name], tmp_path / "run", number, 0.3)
     assert fate.good, fate
     assert fate.kept >= fate.measured_before > 0
-    found = json.loads((tmp_path / ("run/stdout" if name == "debug" else "run/result.json")).read_text())
-    assert found["status"] == "interrupted"
-    assert found.get("verdict") is None
-    assert not found.get("passed")
+    said = (tmp_path / "run/stdout").read_text()
+    assert "interrupted" in said
+    if name != "debug":
+        found = json.loads((tmp_path / "run/result.json").read_text())
+        assert found["status"] == "interrupted"
+        assert found.get("verdict") is None
 
 
 def test_a_command_that_has_measured_nothing_ends_the_same_way(prepared, tmp_path):

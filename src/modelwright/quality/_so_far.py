@@ -9,16 +9,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-# A snapshot is taken only when the work since the last one took this many times as long as that did.
-_WORK_PER_SNAPSHOT = 19
+# Snapshots take a twentieth of the time, or a tenth where more than a second of work would be lost otherwise.
+_CHEAP, _DEAR = 19, 9
+_LOST_S = 1.0
 
 
 class SoFar:
-    """The child's side: offer a snapshot after every step, and it is taken as often as costs a twentieth at most."""
+    """The child's side: offer a snapshot after every step, and it is taken as often as it is worth."""
 
     def __init__(self, path: str | None) -> None:
         self._path = None if path is None else Path(path)
         self._next = 0.0
+        self._before_s = 0.0
 
     def offer(self, snapshot: Callable[[], object]) -> None:
         began = time.monotonic()
@@ -30,7 +32,9 @@ class SoFar:
             draft.write_bytes(pickle.dumps(snapshot()))
             draft.replace(self._path)
         now = time.monotonic()
-        self._next = now + _WORK_PER_SNAPSHOT * (now - began)
+        # One that took long alone, because it imported something, says nothing about the next.
+        cost, self._before_s = min(now - began, self._before_s), now - began
+        self._next = now + min(_CHEAP * cost, max(_LOST_S, _DEAR * cost))
 
 
 def read_so_far(path: Path) -> Any | None:

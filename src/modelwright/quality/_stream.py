@@ -158,9 +158,9 @@ def _run(job: Job, chunk: _Chunk, sizes: Sizes, found: Streamed, number: int) ->
         for index, sample in enumerate(job.feed):
             _compare_sample(job, chunk, sessions, sample.inputs, (sizes, found))
             found.samples += chunk.with_outputs
+            yield
             share = (number + (index + 1) / job.feed.count) / found.chunks
             progress(f"comparing: chunk {number + 1} of {found.chunks}, sample {index + 1}", share)
-            yield
 
 
 def _open(job: Job, chunk: _Chunk, sizes: Sizes, stack: contextlib.ExitStack) -> _Sessions:
