@@ -19,10 +19,9 @@ NAMES = (
     "analyze_speed",
     "perf_overhead",
     "debug_memory",
-    "eval_power",
     "build_cost",
 )
-PROOFS = ("aa_real", "planted", "equality", "two_runtimes", "real_repairs", "kills")
+PROOFS = ("aa_real", "eval_power", "planted", "equality", "two_runtimes", "real_repairs", "kills")
 RESULTS = Path(__file__).with_name("results")
 LIBRARIES = ("numpy", "onnx", "onnxruntime", "onnxruntime-qnn", "torch", "transformers")
 

@@ -32,6 +32,15 @@ def test_people_read_latency_throughput_load_memory_and_where_it_ran(wright):
         assert word in answer.out
 
 
+def test_onnxruntime_leaves_no_identity_in_the_users_home(wright, tmp_path):
+    """Its telemetry writes a device id and a database of events below the user's cache as soon as it is imported."""
+    home = tmp_path / "home"
+    home.mkdir()
+    places = {"HOME": str(home), "XDG_CACHE_HOME": str(home / ".cache"), "MODELWRIGHT_HOME": str(tmp_path / "wright")}
+    assert wright("perf", "model.onnx", "--iterations", 1, "--warmup", 0, env={**places, "CI": ""}).code == 0
+    assert [path for path in home.rglob("*") if "onnxruntime" in path.name or path.name == "deviceid"] == []
+
+
 def test_the_json_answer_and_the_data_file_are_the_same_document(wright, tmp_path):
     answer = wright("perf", "model.onnx", "--iterations", 20, "--warmup", 3, "--json", "--output", "result.json")
     kept = json.loads((tmp_path / "result.json").read_text())

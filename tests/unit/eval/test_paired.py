@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modelwright.errors import InputError
@@ -72,6 +72,7 @@ def test_twenty_looks_at_a_loss_of_the_margin_decide_wrongly_at_most_five_times_
     assert ends.count(EvalVerdict.FAIL) <= 12
 
 
+@settings(max_examples=50)
 @given(st.lists(st.floats(-1.0, 1.0), min_size=1, max_size=80), st.floats(0.001, 0.9))
 def test_bounds_never_exclude_what_was_seen(drops, margin):
     found = paired(np.full(len(drops), 0.5), 0.5 - np.array(drops), margin=margin, span=2.0)
