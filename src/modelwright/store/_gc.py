@@ -30,6 +30,7 @@ def collect(session: Session, policy: Policy, *, dry_run: bool) -> GcReport:
         freed = plan.freed_bytes + sum(session.blobs.bytes_of(digest) for digest in unused)
         return replace(plan, orphans=len(unused), freed_bytes=freed, dry_run=True)
     session.sweep_dead()
+    session.sweep_locks()
     with session.journal.write("remove old entries", durable=True):
         plan = _plan(session, policy)
         for entry in plan.removed:

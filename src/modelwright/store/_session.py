@@ -26,6 +26,9 @@ else:
     socket = lazy("socket")
 
 
+_IDLE_S = 86400.0
+
+
 class Session:
     """An owner token with a locked file. The system unlocks it when the process ends, however it ends."""
 
@@ -112,6 +115,14 @@ class Session:
                 self._bury(token)
             finally:
                 lock.release()
+
+    def sweep_locks(self) -> None:
+        """Remove lock files that nobody opened for a day and nobody holds; there is one for every key ever made."""
+        for path in (self.root / "locks").glob("*.lock"):
+            with contextlib.suppress(OSError, filelock.Timeout):
+                if time.time() - path.stat().st_mtime > _IDLE_S:
+                    with filelock.FileLock(path, timeout=0, thread_local=False):
+                        _fs.unlink(path)  # while it is held: who opened it meanwhile sees that it is gone
 
     def _bury(self, token: str) -> None:
         _fs.remove_tree(self.root / "tmp" / token)

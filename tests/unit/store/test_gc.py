@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from pathlib import Path
 
+import filelock
 import pytest
 
 from modelwright.errors import StoreError
@@ -171,3 +173,16 @@ def test_a_store_waits_for_nobody_that_is_dead(root, key, writer, script, result
     again = result(script("ask_once", root, tmp_path / "marks", 0))
     assert again["produced"]
     assert list((root / "tmp").iterdir()) == []
+
+
+def test_locks_that_nobody_used_for_a_day_go(store, key, writer, root) -> None:
+    for number in range(3):
+        store.once(key(n=number), writer({"m": b"%d" % number}))
+    locks = [root / "locks" / f"{key(n=number).digest}.lock" for number in range(3)]
+    for path in locks[:2]:
+        os.utime(path, (0, 0))
+    with filelock.FileLock(locks[1]):
+        os.utime(locks[1], (0, 0))
+        store.gc(1 << 30)
+        assert [path.exists() for path in locks] == [False, True, True]
+    assert not store.once(key(n=0), writer({"never": b""})).produced
