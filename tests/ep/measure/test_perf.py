@@ -116,6 +116,17 @@ def test_ctrl_c_keeps_the_samples(model):
     assert caught.value.partial.latency.count >= 100
 
 
+def test_ctrl_c_in_the_trace_keeps_the_latency(model):
+    def note(text):
+        if text == "tracing":
+            raise KeyboardInterrupt
+
+    with pytest.raises(MeasurementInterrupted) as caught:
+        perf(model, "cpu", PerfOptions(iterations=20, warmup=1, op_trace="basic"), note=note)
+    assert caught.value.partial.status == "interrupted"
+    assert caught.value.partial.latency.count == 20
+
+
 def test_an_ep_that_is_not_there_is_an_error_not_another_ep(model):
     with pytest.raises(ExecutionError, match="cannot run here"):
         perf(model, "vitisai-npu", PerfOptions(iterations=1))
