@@ -27,7 +27,8 @@ from modelwright.measure import CompareOptions, CompareResult, compare
 
 RUNS = 20
 FOUND = 18
-BUDGET_S = 20.0
+# A unit that began inside the budget may end after it; 20 s are promised.
+WITHIN_S, BUDGET_S = 20.0, 19.0
 LAYERS = 20
 KINDS = ("found", "aa")
 HOSTS = ("quiet", "busy")
@@ -74,7 +75,12 @@ def summary(done: list[Run]) -> dict[str, object]:
     }
     false = sum(one.word in _FALSE[one.kind] for one in done)
     found = {
-        host: sum(one.word == "regressed" for one in done if (one.kind, one.host) == ("found", host)) for host in HOSTS
+        host: sum(
+            one.word == "regressed" and one.seconds <= WITHIN_S
+            for one in done
+            if (one.kind, one.host) == ("found", host)
+        )
+        for host in HOSTS
     }
     complete = all(part["runs"] >= RUNS for part in parts.values())
     return {
