@@ -7,7 +7,13 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# A busy machine makes examples slow, not wrong.
+slow = [hypothesis.HealthCheck.too_slow]
+hypothesis.settings.register_profile("any machine", deadline=None, suppress_health_check=slow)
+hypothesis.settings.load_profile("any machine")
 
 
 @dataclass(frozen=True)

@@ -46,10 +46,10 @@ def test_a_task_that_does_nothing_is_stalled_long_before_its_timeout() -> None:
 
 
 @pytest.mark.parametrize(
-    "call", [tasks.report_progress.call(14, 0.1), tasks.print_slowly.call(1.4)], ids=["progress", "output"]
+    "call", [tasks.report_progress.call(30, 0.1), tasks.print_slowly.call(3.0)], ids=["progress", "output"]
 )
 def test_a_slow_task_that_moves_is_not_stalled(call: object) -> None:
-    assert run(call, timeout=20, stall=0.6).ok  # type: ignore[arg-type]
+    assert run(call, timeout=60, stall=2.0).ok  # type: ignore[arg-type]
 
 
 def test_a_daemon_that_left_our_session_dies_with_the_timeout(tag: str) -> None:
