@@ -26,7 +26,8 @@ def command(model: Path, out: Output) -> None:
     """What is inside MODEL (.onnx): I/O, operators, measured precision, external data, fingerprint.
 
     Weights in external files are checked and hashed, never loaded. The fingerprint is the same for two files that hold
-    the same graph and weights, whatever their layout and node names.
+    the same graph and weights, whatever their layout and node names. What no runtime can use is refused (exit 3):
+    cycles, values nobody makes, tensors that are not as large as they say.
     """
     loaded = graph.load(model)
     found = graph.summary(loaded)
