@@ -170,10 +170,12 @@ class Fate:
 
     @property
     def good(self) -> bool:
-        hard = self.signal == "SIGKILL"
-        code = -signal.SIGKILL if hard else 128 + signal.Signals[self.signal]
+        hard, number = self.signal == "SIGKILL", signal.Signals[self.signal]
+        # Before the interpreter listens, the system ends it; for a shell that is 128 + n too.
+        early = self.measured_before == 0 and self.exit_code == -number
+        code = early or self.exit_code == (-number if hard else 128 + number)
         kept = hard or (self.kept or 0) >= self.measured_before
-        return self.exit_code == code and kept and not (self.left_running or self.temporary or self.traceback)
+        return code and kept and not (self.left_running or self.temporary or self.traceback)
 
 
 def _samples(running: Running) -> int:
