@@ -51,11 +51,13 @@ def _cheapest(commands, runs=9):
 
 
 @pytest.mark.parametrize(
-    ("words", "ratio"), [([], 4), (["sys"], 8), (["cache", "ls"], 8)], ids=["root", "sys", "cache ls"]
+    ("words", "yardstick", "ratio"),
+    [([], "pass", 4), (["sys"], "import click", 2.5), (["cache", "ls"], "import click", 2.5)],
+    ids=["root", "sys", "cache ls"],
 )
-def test_help_answers_in_a_few_interpreter_starts(words, ratio):
-    """A ratio to `python -c pass`; commands pay for click and their module, the root help does not."""
-    bare, ours = _cheapest([[sys.executable, "-c", "pass"], [SCRIPT, *words, "--help"]])
+def test_help_answers_in_a_few_interpreter_starts(words, yardstick, ratio):
+    """A ratio, so that it holds on any machine; commands pay for click and their module, the root help does not."""
+    bare, ours = _cheapest([[sys.executable, "-c", yardstick], [SCRIPT, *words, "--help"]])
     assert ours <= ratio * bare
 
 
