@@ -34,8 +34,8 @@ MODEL, DATA = ROOT / "demo/fashion_cnn.onnx", ROOT / "demo/fashion_test.npz"
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL)
 KILLS = 10
 _MARKER = "WRIGHT_KILL"
-_GONE_S = 10.0
-_BEGIN_S = 120.0
+_GONE_S = 60.0
+_BEGIN_S = 600.0
 
 
 @dataclass(frozen=True)
@@ -107,9 +107,9 @@ class Running:
         """Send the signal, wait, and look at what is left."""
         before, told, began = self.seen(), self.told(), time.monotonic()
         self.process.send_signal(number)
-        code = self.process.wait(timeout=60)
+        code = self.process.wait(timeout=300)
         took = time.monotonic() - began
-        self._reader.join(timeout=5)
+        self._reader.join(timeout=60)
         return Fate(
             command=self.victim.name,
             signal=signal.Signals(number).name,
@@ -126,7 +126,7 @@ class Running:
     def close(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
-        self.process.wait(timeout=60)
+        self.process.wait(timeout=300)
 
     def _kept(self) -> int | None:
         file = self.output if self.victim.saves else self.stdout
