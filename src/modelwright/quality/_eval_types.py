@@ -25,10 +25,14 @@ class Allowance:
     def __str__(self) -> str:
         return f"{100 * self.amount:g} %" if self.relative else f"{self.amount:g}"
 
-    def holds(self, reference: float, kept: float) -> bool:
-        """Whether this much is left of the reference's metric; 0.93 - 0.92 is no more than 0.01."""
+    def holds(self, reference: float, kept: float, *, clearly: bool = False) -> bool:
+        """Whether this much is left of the reference's metric; 0.93 - 0.92 is no more than 0.01.
+
+        `clearly` asks for more than just that: what lies at the limit is on the wrong side every other time.
+        """
         drop, allowed = reference - kept, self.amount * abs(reference) if self.relative else self.amount
-        return drop <= allowed or math.isclose(drop, allowed, rel_tol=1e-9)
+        at_the_limit = math.isclose(drop, allowed, rel_tol=1e-9)
+        return drop < allowed and not at_the_limit if clearly else drop <= allowed or at_the_limit
 
 
 def parse_allowance(text: str) -> Allowance:

@@ -114,7 +114,7 @@ class Bench:
         assert allowed is not None
         assert reference is not None
         assert kept is not None
-        return allowed.holds(reference, kept)
+        return allowed.holds(reference, kept, clearly=margin)
 
     def score(self, candidate: Candidate, half: int) -> FixScore:
         key = (candidate.path, half)
