@@ -184,6 +184,7 @@ _EXTERNAL = (
     Case("external: a pipe", _data(_replace(os.mkfifo)), BAD, BAD),
     Case("external: a link to /dev/zero", _data(_replace(lambda data: data.symlink_to("/dev/zero"))), BAD, BAD),
     Case("external: a link to a file that is gone", _data(_replace(lambda data: data.symlink_to("gone"))), BAD),
+    Case("external: a link out of the folder", _data(_replace(_leave)), BAD, BAD),
     Case("external: cut short", _data(lambda data: os.truncate(data, 10)), BAD, BAD),
     Case("external: empty", _data(lambda data: os.truncate(data, 0)), BAD),
     Case("external: negative offset", _entry("offset", "-4"), BAD, BAD),
