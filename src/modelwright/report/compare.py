@@ -41,23 +41,37 @@ def render_compare(result: CompareResult, console: rich.console.Console) -> None
 
 
 def _table(result: CompareResult) -> rich.table.Table:
-    table = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
-    times = [quantile_name(quantile) for quantile in result.options.by]
-    for title in ("arm", "verdict", *times, "precision", "target", "threads", "onnxruntime", "answers"):
+    """What differs between the arms is a column; what all share stands above."""
+    settings = _settings(result)
+    shared = [f"{title} {values[0]}" for title, values in settings.items() if len(set(values)) == 1]
+    own = {title: values for title, values in settings.items() if len(set(values)) > 1}
+    above = f"all arms: {', '.join(shared)}" if shared else None
+    table = rich.table.Table(
+        box=rich.box.SIMPLE_HEAD, pad_edge=False, title=above, title_justify="left", title_style="dim"
+    )
+    for title in ("arm", "verdict", *map(quantile_name, result.options.by), *own, "answers"):
         table.add_column(title, overflow="fold")
-    for arm in result.arms:
+    for index, arm in enumerate(result.arms):
         kind = arm.verdict.kind if arm.verdict else None
         word = rich.text.Text(kind.value if kind else "base", style=_STYLES.get(kind, "") if kind else "dim")
-        shown = [milliseconds(time) if time is not None else "-" for time in arm.times_ms]
-        table.add_row(arm.name, word, *shown, arm.precision or "unknown", arm.target, *_bound(arm), _answers(arm))
+        times = [milliseconds(time) if time is not None else "-" for time in arm.times_ms]
+        table.add_row(arm.name, word, *times, *(values[index] for values in own.values()), _answers(arm))
     return table
 
 
-def _bound(arm: ArmResult) -> tuple[str, str]:
+def _settings(result: CompareResult) -> dict[str, list[str]]:
+    return {
+        "precision": [arm.precision or "unknown" for arm in result.arms],
+        "target": [arm.target for arm in result.arms],
+        "threads": [str(arm.facts.threads) if arm.facts else "not opened" for arm in result.arms],
+        "onnxruntime": [_runtime(arm) for arm in result.arms],
+    }
+
+
+def _runtime(arm: ArmResult) -> str:
     if arm.facts is None:
-        return "-", "not opened"
-    runtime = f" ({arm.runtime})" if arm.runtime else ""
-    return str(arm.facts.threads), f"{arm.facts.onnxruntime}{runtime}"
+        return "not opened"
+    return f"{arm.facts.onnxruntime} ({arm.runtime})" if arm.runtime else arm.facts.onnxruntime
 
 
 def _answers(arm: ArmResult) -> str:
@@ -65,7 +79,7 @@ def _answers(arm: ArmResult) -> str:
     if found is None:
         return "-"
     if found.different is not None:
-        return f"differ: {found.different}"
+        return "differ"
     cosine = f"cosine {found.cosine:.5f}" if found.cosine is not None else None
     equal = f"{found.equal:.1%} equal" if found.equal is not None else None
     return ", ".join(words for words in (cosine, equal) if words)
