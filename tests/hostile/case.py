@@ -8,7 +8,7 @@ from pathlib import Path
 
 import onnx
 
-FINE, NO, BAD = 0, 1, 3
+FINE, NO, USAGE, BAD = 0, 1, 2, 3
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import onnx
 from onnx import TensorProto
 
-from hostile.case import BAD, FINE, Case
+from hostile.case import BAD, FINE, USAGE, Case
 from support import models
 
 PATH = "model.onnx"
@@ -161,7 +161,7 @@ _FILES = (
     Case("a file name with a newline", _named("a\nb.onnx"), FINE),
     Case("a file name with markup", _named("[red]a[on blue].onnx"), FINE),
     Case("a file name with an escape", _named("a\x1b[31mb.onnx"), FINE),
-    Case("a file name that is no UTF-8", _surrogate, FINE),
+    Case("a file name that is no UTF-8", _surrogate, USAGE),
     Case("a file name with blanks and quotes", _named(" '\"$(touch canary)`touch canary`.onnx"), FINE, FINE),
 )
 _EXTERNAL = (
