@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from modelwright._lazy import lazy
-from modelwright.errors import ExecutionError
+from modelwright.errors import ExecutionError, UsageError
 from modelwright.targets._catalogue import ExecutionProvider
 from modelwright.targets._host import usable_cpus
 from modelwright.targets._plugins import Plugin, installed_plugins
@@ -26,6 +26,7 @@ else:
 
 GraphOptimization = Literal["disabled", "basic", "extended", "all"]
 CPU_EP = "CPUExecutionProvider"
+MOST_THREADS = 1024
 _LEVELS = {
     "disabled": "ORT_DISABLE_ALL",
     "basic": "ORT_ENABLE_BASIC",
@@ -52,6 +53,14 @@ class SessionSpec:
     allow_unused: bool = False
     log_severity: int = 2
     plugin: Plugin | None = None
+
+    def __post_init__(self) -> None:
+        if self.threads is not None and not 1 <= self.threads <= MOST_THREADS:
+            raise UsageError(
+                f"{self.threads} threads are not possible",
+                cause=f"onnxruntime starts every one of them; 1 to {MOST_THREADS} can be asked for",
+                fix="leave the number out to use the CPUs this process may use",
+            )
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,12 @@
+"""What cannot be asked of a session."""
+
+import pytest
+
+from modelwright.errors import UsageError
+from modelwright.targets import SessionSpec
+
+
+@pytest.mark.parametrize("threads", [0, -1, 100_000])
+def test_a_number_of_threads_that_no_machine_has_is_refused_before_a_session_opens(threads):
+    with pytest.raises(UsageError, match="not possible"):
+        SessionSpec(threads=threads)
