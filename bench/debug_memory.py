@@ -25,8 +25,8 @@ TOOLS = Path(__file__).parent
 
 OURS = """
 import sys
-from modelwright.quality._debug_run import Request, run_debug
-from modelwright.sources import RandomCalibration
+from modelwright.diagnosis._run import Request, run_debug
+from modelwright.data import RandomCalibration
 from modelwright.targets import parse_target
 data, samples = RandomCalibration(), int(sys.argv[3])
 request = Request(sys.argv[1], sys.argv[2], parse_target("cpu"), data, samples, 1 << 30, {origin})
@@ -40,7 +40,8 @@ from pathlib import Path
 import onnxruntime.quantization.qdq_loss_debug as d
 from onnxruntime.quantization import CalibrationDataReader
 from modelwright.graph import load
-from modelwright.sources import generate, specs_from_graph
+from modelwright.data import generate
+from modelwright.models import specs_from_graph
 logging.disable(logging.CRITICAL)
 class Reader(CalibrationDataReader):
     def __init__(self, specs, count):
@@ -144,7 +145,7 @@ def _models(name: str, folder: Path) -> tuple[Path, Path]:
 
 
 def _write(name: str, wanted: Path, out: Path) -> None:
-    from modelwright.sources import RandomCalibration
+    from modelwright.data import RandomCalibration
     from modelwright.stages.quantize import QuantizeParams, run_quantize
 
     if name == "bert":

@@ -23,10 +23,10 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench import eval_before
-from modelwright.quality import paired
-from modelwright.quality._eval_run import _contributions, _span
-from modelwright.quality._paired import MIN_SAMPLES, Drops
-from modelwright.quality.tasks import Context, EvalTask, make_task
+from modelwright.evaluation import paired
+from modelwright.evaluation._paired import MIN_SAMPLES, Drops
+from modelwright.evaluation._run import _contributions, _span
+from modelwright.evaluation.tasks import Context, EvalTask, make_task
 
 ALPHA, POWER, SEED = 0.05, 0.9, 505
 LOOKS = tuple(int(n) for n in np.unique(np.geomspace(20, 2000, 20).round()))

@@ -20,7 +20,7 @@ LIMITS = {"peak_memory": 0.6, "cpu_seconds": 1.15}
 
 OURS = """
 import resource, sys, time
-from modelwright.sources._calibration import RandomCalibration
+from modelwright.data._calibration import RandomCalibration
 from modelwright.stages.quantize import QuantizeParams, run_quantize
 run_quantize(sys.argv[1], sys.argv[2], QuantizeParams("w8a8", samples=int(sys.argv[3])), RandomCalibration())
 """
@@ -29,7 +29,8 @@ BARE = """
 import logging, resource, sys, time
 import onnxruntime.quantization as q
 from modelwright.graph import load
-from modelwright.sources import generate, specs_from_graph
+from modelwright.data import generate
+from modelwright.models import specs_from_graph
 logging.disable(logging.CRITICAL)
 class Reader(q.CalibrationDataReader):
     def __init__(self, specs, count):

@@ -22,18 +22,10 @@ from typing import Any
 import numpy as np
 
 from modelwright import home
-from modelwright.build import Wishes, build, deliver, resolve_recipe
-from modelwright.quality import (
-    DataChoice,
-    EvalOptions,
-    FixOptions,
-    FixPlan,
-    FixResult,
-    evaluate,
-    fix,
-    parse_allowance,
-)
-from modelwright.sources import resolve_source
+from modelwright.evaluation import DataChoice, EvalOptions, evaluate, parse_allowance
+from modelwright.models import resolve_source
+from modelwright.pipeline import Wishes, build, deliver, resolve_recipe
+from modelwright.repairs import FixOptions, FixPlan, FixResult, fix
 from modelwright.stages.quantize import QuantizeParams
 from modelwright.store import Store
 from modelwright.targets import parse_target

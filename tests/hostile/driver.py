@@ -23,8 +23,8 @@ from pathlib import Path
 PRELOAD = (
     "numpy", "onnx", "onnx.numpy_helper", "rich.console", "rich.table", "pydantic", "modelwright.cli._app",
     "modelwright.cli.inspect", "modelwright.cli.build", "modelwright.cli.quantize", "modelwright.cli.eval",
-    "modelwright.graph", "modelwright.sources", "modelwright.build", "modelwright.report.model",
-    "modelwright.report.build", "modelwright.quality", "modelwright.store",
+    "modelwright.graph", "modelwright.models", "modelwright.data", "modelwright.pipeline", "modelwright.report.model",
+    "modelwright.report.build", "modelwright.diagnosis", "modelwright.evaluation", "modelwright.store",
 )  # fmt: skip
 HANG = "hang"
 

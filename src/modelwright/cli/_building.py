@@ -17,14 +17,14 @@ from modelwright.cli._options import Output
 from modelwright.errors import UsageError
 
 if TYPE_CHECKING:
-    from modelwright import build as building
+    from modelwright import pipeline as building
     from modelwright import store as stores
-    from modelwright.build import Recipe
+    from modelwright.models import Source
+    from modelwright.pipeline import Recipe
     from modelwright.report import build as report
-    from modelwright.sources import Source
     from modelwright.targets import Target
 else:
-    building = lazy("modelwright.build")
+    building = lazy("modelwright.pipeline")
     stores = lazy("modelwright.store")
     report = lazy("modelwright.report.build")
 

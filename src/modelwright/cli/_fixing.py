@@ -17,20 +17,20 @@ from modelwright.cli._types import Finite
 from modelwright.errors import UsageError
 
 if TYPE_CHECKING:
-    from modelwright import build as building
     from modelwright import graph as graphs
-    from modelwright import quality, sources
+    from modelwright import models, repairs
+    from modelwright import pipeline as building
     from modelwright import store as stores
-    from modelwright.build import Recipe
-    from modelwright.quality import FixOptions, FixResult
-    from modelwright.sources import OnnxSource
+    from modelwright.models import OnnxSource
+    from modelwright.pipeline import Recipe
+    from modelwright.repairs import FixOptions, FixResult
     from modelwright.targets import Target
     from modelwright.worker import ProgressCallback
 else:
-    building = lazy("modelwright.build")
+    building = lazy("modelwright.pipeline")
     graphs = lazy("modelwright.graph")
-    quality = lazy("modelwright.quality")
-    sources = lazy("modelwright.sources")
+    repairs = lazy("modelwright.repairs")
+    models = lazy("modelwright.models")
     stores = lazy("modelwright.store")
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -110,8 +110,8 @@ def run_fix(
         )
     with stores.Store() as store:
         building.check_folder(_source(float_model), repair.output, store=store, overwrite=repair.overwrite)
-    plan = quality.FixPlan(recipe.optimize, recipe.quantize, recipe.calibration, recipe.calibration_seed)
-    result = quality.fix(float_model, plan, options, on_progress=tell)
+    plan = repairs.FixPlan(recipe.optimize, recipe.quantize, recipe.calibration, recipe.calibration_seed)
+    result = repairs.fix(float_model, plan, options, on_progress=tell)
     if not result.met:
         return Repaired(result, None)
     return Repaired(result, _deliver(float_model, _repaired(recipe, result), repair))
@@ -126,7 +126,7 @@ def _repaired(recipe: Recipe, result: FixResult) -> Recipe:
 
 def _recipe(float_model: Path, quant_model: Path, repair: Repair, target: Target) -> Recipe:
     """How the quantized model was made: its build folder says so, else the command line and the model itself."""
-    if (quant_model / sources.MANIFEST).is_file():
+    if (quant_model / models.MANIFEST).is_file():
         return _recorded(quant_model, repair.calibration)
     facts = graphs.summary(graphs.load(quant_model)).precision
     wishes = building.Wishes(precision=repair.precision or facts.label, calibration=repair.calibration)
@@ -135,7 +135,7 @@ def _recipe(float_model: Path, quant_model: Path, repair: Repair, target: Target
         "compile": False,
         "quantize": {
             "per_channel": any(word.startswith("per-axis") for word in facts.granularity),
-            "reduce_range": quality.keeps_to_7_bits(quant_model),
+            "reduce_range": repairs.keeps_to_7_bits(quant_model),
         },
     }
     return building.resolve_recipe(_source(float_model), target, wishes, layer)
@@ -143,7 +143,7 @@ def _recipe(float_model: Path, quant_model: Path, repair: Repair, target: Target
 
 def _recorded(build: Path, calibration: str | None) -> Recipe:
     """The recipe of a build. Its data is named without the place where it was."""
-    made = building.make_recipe(dict(sources.read_build(build).recipe), str(build / sources.MANIFEST))
+    made = building.make_recipe(dict(models.read_build(build).recipe), str(build / models.MANIFEST))
     if calibration is not None:
         return made.model_copy(update={"calibration": calibration})
     name = made.calibration.rpartition(":")[0] or made.calibration
@@ -157,7 +157,7 @@ def _recorded(build: Path, calibration: str | None) -> Recipe:
 
 
 def _source(float_model: Path) -> OnnxSource:
-    return sources.OnnxSource(str(float_model.absolute()))
+    return models.OnnxSource(str(float_model.absolute()))
 
 
 def _deliver(float_model: Path, recipe: Recipe, repair: Repair) -> Path | None:

@@ -23,11 +23,11 @@ from modelwright.errors import UsageError
 if TYPE_CHECKING:
     import rich.console
 
-    from modelwright import sources, targets, worker
+    from modelwright import models, targets, worker
     from modelwright.report import screen as screens
 else:
     screens = lazy("modelwright.report.screen")
-    sources = lazy("modelwright.sources")
+    models = lazy("modelwright.models")
     targets = lazy("modelwright.targets")
     worker = lazy("modelwright.worker")
 
@@ -102,7 +102,7 @@ def source_options(function: F) -> F:
     ) -> Any:
         if trust_remote_code:
             say("warning: Python code that comes with the model will run on this machine")
-        source = sources.resolve_source(
+        source = models.resolve_source(
             model,
             task=task,
             revision=revision,

@@ -13,13 +13,14 @@ from modelwright.cli._options import Output
 from modelwright.errors import UsageError
 
 if TYPE_CHECKING:
-    from modelwright import build as building
-    from modelwright import sources, targets
+    from modelwright import models, targets
+    from modelwright import pipeline as building
     from modelwright import store as stores
     from modelwright.report import build as report
+    from modelwright.vocabulary import InputSpec
 else:
-    building = lazy("modelwright.build")
-    sources = lazy("modelwright.sources")
+    building = lazy("modelwright.pipeline")
+    models = lazy("modelwright.models")
     stores = lazy("modelwright.store")
     targets = lazy("modelwright.targets")
     report = lazy("modelwright.report.build")
@@ -34,14 +35,14 @@ class ModelFile:
 
     path: str
     built_from: str | None = None
-    inputs: sources.InputSpec | None = None
+    inputs: InputSpec | None = None
 
 
 def model_file(text: str, target: str, component: str | None, out: Output) -> ModelFile:
     """A file or build folder as it is, one component of a larger build, or a Hugging Face model built for `target`."""
     path = Path(text).expanduser()
-    if path.is_dir() and (path / sources.MANIFEST).is_file():
-        build = sources.read_build(path)
+    if path.is_dir() and (path / models.MANIFEST).is_file():
+        build = models.read_build(path)
         names = [part.name for part in build.parts]
         if len(names) > 1:
             return ModelFile(str(build.model(_chosen(names, component, text))))
@@ -58,8 +59,8 @@ def _is_hugging_face(path: Path) -> bool:
 
 
 def _built(text: str, target: str, component: str | None, out: Output) -> ModelFile:
-    source = sources.resolve_source(text)
-    assert isinstance(source, sources.HfSource), "files and build folders are measured as they are"
+    source = models.resolve_source(text)
+    assert isinstance(source, models.HfSource), "files and build folders are measured as they are"
     recipe = building.resolve_recipe(source, targets.parse_target(target))
     with stores.Store() as store, report.Watch(out.console(sys.stderr), quiet=out.quiet or out.json) as watch:
         result = building.build(source, recipe, store=store, watch=watch)

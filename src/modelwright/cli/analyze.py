@@ -12,13 +12,13 @@ from modelwright.cli._exits import CANNOT_TELL, NO
 from modelwright.cli._options import Output, limit_options, output_options, target_options
 
 if TYPE_CHECKING:
-    from modelwright import build as building
-    from modelwright import sources
+    from modelwright import models
+    from modelwright import pipeline as building
     from modelwright.report import analysis as report
     from modelwright.targets import Target
 else:
-    building = lazy("modelwright.build")
-    sources = lazy("modelwright.sources")
+    building = lazy("modelwright.pipeline")
+    models = lazy("modelwright.models")
     report = lazy("modelwright.report.analysis")
 
 
@@ -35,7 +35,7 @@ def command(model: Path, wanted: tuple[Target, ...], suggest: bool, out: Output)
     it says so; it never guesses. Exit 1 when nodes remain that a target cannot take, 6 when one could not
     be asked.
     """
-    path = sources.find_model(model)
+    path = models.find_model(model)
     found = [building.analyze(path, target, suggest=suggest) for target in wanted]
     out.answer(
         "analyze", {"analyses": report.documents(found)}, lambda _, console: report.render_analyses(found, console)

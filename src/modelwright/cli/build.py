@@ -12,13 +12,13 @@ from modelwright.cli._building import Delivery, buildable, calibration_options, 
 from modelwright.cli._options import Output, limit_options, output_options, parse_dims, source_options, target_options
 
 if TYPE_CHECKING:
-    from modelwright import build as building
+    from modelwright import pipeline as building
     from modelwright import store as stores
+    from modelwright.models import Source
     from modelwright.report import build as report
-    from modelwright.sources import Source
     from modelwright.targets import Target
 else:
-    building = lazy("modelwright.build")
+    building = lazy("modelwright.pipeline")
     stores = lazy("modelwright.store")
     report = lazy("modelwright.report.build")
 

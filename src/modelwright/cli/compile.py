@@ -12,12 +12,12 @@ from modelwright.cli._building import Delivery, folder_options, only, run_builds
 from modelwright.cli._options import Output, limit_options, output_options, target_options
 
 if TYPE_CHECKING:
-    from modelwright import build as building
-    from modelwright import sources
+    from modelwright import models
+    from modelwright import pipeline as building
     from modelwright.targets import Target
 else:
-    building = lazy("modelwright.build")
-    sources = lazy("modelwright.sources")
+    building = lazy("modelwright.pipeline")
+    models = lazy("modelwright.models")
 
 
 @click.command("compile")
@@ -31,7 +31,7 @@ def command(
     model: Path, wanted: tuple[Target, ...], embed: bool, output: Path | None, overwrite: bool, out: Output
 ) -> int:
     """Compile MODEL (.onnx), as it is, to an EPContext model; the result is loaded and run before it counts."""
-    source = sources.OnnxSource(str(model.absolute()))
+    source = models.OnnxSource(str(model.absolute()))
     layer = {"optimize": False, "quantize": False}
     recipe = building.resolve_recipe(source, only(wanted), building.Wishes(compile=True), layer)
     if embed and recipe.compile is not None:

@@ -15,12 +15,12 @@ from modelwright.cli._streams import write_utf8
 from modelwright.errors import UsageError
 
 if TYPE_CHECKING:
-    from modelwright import build as building
-    from modelwright import sources
+    from modelwright import models
+    from modelwright import pipeline as building
     from modelwright.targets import Target
 else:
-    building = lazy("modelwright.build")
-    sources = lazy("modelwright.sources")
+    building = lazy("modelwright.pipeline")
+    models = lazy("modelwright.models")
 
 
 @click.command("config")
@@ -55,7 +55,7 @@ def command(
             "no model was given", cause="a recipe is for one model", fix="wright config -m MODEL --target T"
         )
     check_output(output)
-    source = buildable(sources.resolve_source(model, task=task, random_weights=random_weights))
+    source = buildable(models.resolve_source(model, task=task, random_weights=random_weights))
     recipe = building.resolve_recipe(source, only(wanted), building.Wishes(precision=precision))
     building.rehearse(source, recipe)
     if output is not None:

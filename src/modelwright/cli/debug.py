@@ -19,8 +19,9 @@ from modelwright.cli._types import SEED, Finite, Size
 from modelwright.cli.eval import Ratio
 
 if TYPE_CHECKING:
-    from modelwright import quality
-    from modelwright.quality import DebugOptions, DebugReport, FixOptions
+    from modelwright import diagnosis, evaluation, repairs
+    from modelwright.diagnosis import DebugOptions, DebugReport
+    from modelwright.repairs import FixOptions
     from modelwright.report import debug as report
     from modelwright.report import debug_html as page
     from modelwright.report import fix as fix_report
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
     from modelwright.targets import Target
     from modelwright.worker import ProgressCallback
 else:
-    quality = lazy("modelwright.quality")
+    diagnosis = lazy("modelwright.diagnosis")
+    evaluation = lazy("modelwright.evaluation")
+    repairs = lazy("modelwright.repairs")
     report = lazy("modelwright.report.debug")
     page = lazy("modelwright.report.debug_html")
     fix_report = lazy("modelwright.report.fix")
@@ -67,7 +70,7 @@ def command(
         check_output(written)
     target = only(wanted)
     names = ("data", "seed", "scale", "memory_budget")
-    options = quality.DebugOptions(
+    options = diagnosis.DebugOptions(
         # With --fix the target is asked for its placement; its simulator would be too slow to search with.
         target=target if repair is None else None,
         samples=said["samples"] if said["samples"] is not None and repair is None else _SAMPLES,
@@ -96,8 +99,8 @@ def _looked(
     """What was found, also when somebody ends it: what was compared until then, or everything without the repair."""
     repair, asked, target = wish
     try:
-        found = quality.debug(*models, options, on_progress=tell)
-    except quality.DebugInterrupted as stop:
+        found = diagnosis.debug(*models, options, on_progress=tell)
+    except diagnosis.DebugInterrupted as stop:
         return stop.partial, None, stop
     try:
         fixed = run_fix(models, repair, asked, target, tell) if repair is not None and asked is not None else None
@@ -107,13 +110,13 @@ def _looked(
 
 
 def _fix_options(repair: Repair, said: dict[str, Any], target: Target) -> FixOptions:
-    return quality.FixOptions(
+    return repairs.FixOptions(
         data=said["data"],
         samples=said["samples"] if said["samples"] is not None else _FIX_SAMPLES,
         seed=said["seed"],
         scale=said["scale"],
         target_sqnr=repair.target_sqnr,
-        target_drop=quality.parse_allowance(repair.target_drop) if repair.target_drop is not None else None,
+        target_drop=evaluation.parse_allowance(repair.target_drop) if repair.target_drop is not None else None,
         metric=repair.metric,
         target=target,
         raise_to=repair.raise_to,

@@ -20,12 +20,12 @@ from modelwright.cli._types import SEED, Finite
 from modelwright.errors import UsageError
 
 if TYPE_CHECKING:
-    from modelwright import measure, quality
-    from modelwright.quality import EvalVerdict
+    from modelwright import evaluation, measure
+    from modelwright.evaluation import EvalVerdict
     from modelwright.report import eval as report
 else:
     measure = lazy("modelwright.measure")
-    quality = lazy("modelwright.quality")
+    evaluation = lazy("modelwright.evaluation")
     report = lazy("modelwright.report.eval")
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -67,7 +67,7 @@ def data_options(function: F) -> F:
         column: tuple[str, ...],
         **kwargs: Any,
     ) -> Any:
-        choice = quality.DataChoice(source, samples, seed, scale, processor, _pairs("--column", column))
+        choice = evaluation.DataChoice(source, samples, seed, scale, processor, _pairs("--column", column))
         return function(*args, data=choice, **kwargs)
 
     return wrapper  # type: ignore[return-value]
@@ -113,10 +113,10 @@ def command(
     inconclusive says what would decide. Exit 0 only for pass, 1 for fail, 6 for inconclusive. Without it the numbers
     are shown and nothing is judged, except that NaN from the candidate always fails.
     """
-    options = quality.EvalOptions(
+    options = evaluation.EvalOptions(
         metric=metric,
         settings=_pairs("--set", settings),
-        max_drop=quality.parse_allowance(max_drop) if max_drop is not None else None,
+        max_drop=evaluation.parse_allowance(max_drop) if max_drop is not None else None,
         span=span,
         outputs=outputs,
         min_cosine=min_cosine,
@@ -127,8 +127,8 @@ def command(
     check_output(output)
     try:
         with report.Watch(out.console(sys.stderr), quiet=out.quiet or out.json) as watch:
-            result = quality.evaluate(candidate, reference, data, task, options, on_progress=watch)
-    except quality.EvalInterrupted as stop:
+            result = evaluation.evaluate(candidate, reference, data, task, options, on_progress=watch)
+    except evaluation.EvalInterrupted as stop:
         _finish(stop.partial, output, out)
         raise
     _finish(result, output, out)
@@ -136,12 +136,12 @@ def command(
 
 
 def _code(verdict: EvalVerdict | None) -> int:
-    if verdict is quality.EvalVerdict.INCONCLUSIVE:
+    if verdict is evaluation.EvalVerdict.INCONCLUSIVE:
         return CANNOT_TELL
-    return NO if verdict is quality.EvalVerdict.FAIL else 0
+    return NO if verdict is evaluation.EvalVerdict.FAIL else 0
 
 
-def _finish(result: quality.EvalResult, output: Path | None, out: Output) -> None:
+def _finish(result: evaluation.EvalResult, output: Path | None, out: Output) -> None:
     with delivered():
         if output is not None:
             measure.save_result(output, "eval", result)

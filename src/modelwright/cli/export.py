@@ -13,11 +13,11 @@ from modelwright.cli._options import Output, limit_options, output_options, sour
 from modelwright.errors import UsageError
 
 if TYPE_CHECKING:
-    from modelwright import build as building
+    from modelwright import pipeline as building
     from modelwright import targets
-    from modelwright.sources import Source
+    from modelwright.models import Source
 else:
-    building = lazy("modelwright.build")
+    building = lazy("modelwright.pipeline")
     targets = lazy("modelwright.targets")
 
 

@@ -14,14 +14,14 @@ from modelwright.cli._options import Output, limit_options, output_options, pars
 from modelwright.errors import UsageError
 
 if TYPE_CHECKING:
-    from modelwright import build as building
-    from modelwright import graph, sources, targets, worker
+    from modelwright import graph, models, targets, worker
+    from modelwright import pipeline as building
     from modelwright.report import passes as report
     from modelwright.stages import optimize as optimizing
 else:
-    building = lazy("modelwright.build")
+    building = lazy("modelwright.pipeline")
     graph = lazy("modelwright.graph")
-    sources = lazy("modelwright.sources")
+    models = lazy("modelwright.models")
     targets = lazy("modelwright.targets")
     worker = lazy("modelwright.worker")
     report = lazy("modelwright.report.passes")
@@ -61,7 +61,7 @@ def command(
     names = tuple(word.strip() for word in passes.split(",") if word.strip())
     if check:
         return _check(model, out)
-    source = sources.OnnxSource(str(model.absolute()))
+    source = models.OnnxSource(str(model.absolute()))
     wishes = building.Wishes(passes=names, opset=opset, dims=parse_dims(dims))
     layer = {"quantize": False, "compile": False}
     recipe = building.resolve_recipe(source, targets.parse_target("cpu"), wishes, layer)

@@ -12,11 +12,11 @@ from modelwright.cli._building import Delivery, calibration_options, folder_opti
 from modelwright.cli._options import Output, limit_options, output_options
 
 if TYPE_CHECKING:
-    from modelwright import build as building
-    from modelwright import sources, targets
+    from modelwright import models, targets
+    from modelwright import pipeline as building
 else:
-    building = lazy("modelwright.build")
-    sources = lazy("modelwright.sources")
+    building = lazy("modelwright.pipeline")
+    models = lazy("modelwright.models")
     targets = lazy("modelwright.targets")
 
 
@@ -53,7 +53,7 @@ def command(
 
     Fails when the measured bits are not what the precision says, and exits 1 when the result is too far off.
     """
-    source = sources.OnnxSource(str(model.absolute()))
+    source = models.OnnxSource(str(model.absolute()))
     wishes = building.Wishes(precision=precision, calibration=calibration, samples=samples)
     layer = {"optimize": False, "compile": False, "quantize": _section(said)}
     recipe = building.resolve_recipe(source, targets.parse_target(target), wishes, layer)

@@ -13,10 +13,10 @@ from modelwright.cli._exits import NO
 from modelwright.cli._options import Output, output_options
 
 if TYPE_CHECKING:
-    from modelwright import sources
+    from modelwright import models
     from modelwright.report import verification as report
 else:
-    sources = lazy("modelwright.sources")
+    models = lazy("modelwright.models")
     report = lazy("modelwright.report.verification")
 
 
@@ -28,7 +28,7 @@ def command(folder: Path, out: Output) -> int:
 
     Exit 1 when a file is missing, was changed, or was added; 3 when FOLDER is no build folder.
     """
-    found = sources.check_build(folder)
+    found = models.check_build(folder)
     answer = {"whole": found.whole, **plain(found)}
     out.answer("verify", answer, lambda _, console: report.render_check(found, console))
     return 0 if found.whole else NO

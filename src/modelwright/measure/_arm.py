@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modelwright._json import digest
+from modelwright.data import check_inputs
 from modelwright.graph import ModelSummary, fingerprint, load, summary
 from modelwright.measure._arm_spec import ArmSpec
 from modelwright.measure._outputs import tolerance
 from modelwright.measure._subject import InputChoice, Subject, make_subject
-from modelwright.sources import FileDigest, check_inputs, find_model, model_files
+from modelwright.models import FileDigest, find_model, model_files
 from modelwright.targets import SessionSpec, Target, parse_target
 from modelwright.worker import Runtime, find_runtime
 

@@ -13,7 +13,7 @@ from modelwright.measure._environment import Environment
 from modelwright.measure._outputs import OutputCheck
 from modelwright.measure._subject import InputChoice, InputFact
 from modelwright.measure._unit import UnitPlan, UnitRecord
-from modelwright.sources import FileDigest
+from modelwright.models import FileDigest
 from modelwright.targets import SessionFacts
 
 COMPARE_PROTOCOL = "compare-2"

@@ -15,7 +15,7 @@ from modelwright.measure._stats import Latency
 from modelwright.measure._subject import InputChoice, InputFact
 from modelwright.measure._telemetry_types import TelemetryResult
 from modelwright.measure._trace_types import OpTrace, TraceLevel
-from modelwright.sources import FileDigest
+from modelwright.models import FileDigest
 from modelwright.targets import SessionFacts
 
 PROTOCOL = "perf-1"

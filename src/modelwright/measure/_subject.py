@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from modelwright.data import generate, load_npz
 from modelwright.errors import UsageError
 from modelwright.graph import Graph, ModelSummary, ValueSpec, load, summary
-from modelwright.sources import FileDigest, InputSpec, find_model, generate, load_npz, model_files, specs_from_graph
+from modelwright.models import FileDigest, find_model, model_files, specs_from_graph
+from modelwright.vocabulary import InputSpec
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

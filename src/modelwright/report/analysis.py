@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from modelwright._json import plain
 from modelwright._lazy import lazy
-from modelwright.build import Analysis, Suggestion
+from modelwright.pipeline import Analysis, Suggestion
 from modelwright.report._units import human_bytes
 from modelwright.targets import LeftNode, Placement
 

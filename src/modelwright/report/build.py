@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
-from modelwright.build import BuildResult, Built, PlannedStage, StageEvent, StageResult, manifest
+from modelwright.pipeline import BuildResult, Built, PlannedStage, manifest
+from modelwright.plan import StageEvent, StageResult
 from modelwright.report._units import human_bytes
 from modelwright.report.status import StatusLine
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from modelwright._lazy import lazy
-from modelwright.quality import Activation, DebugReport, NoiseShare, OutputScore, WeightScore
+from modelwright.diagnosis import Activation, DebugReport, NoiseShare, OutputScore, WeightScore
 
 if TYPE_CHECKING:
     import rich.console

@@ -9,7 +9,7 @@ from typing import Any
 
 from modelwright._json import plain
 from modelwright._output import SEAL
-from modelwright.quality import Activation, DebugReport
+from modelwright.diagnosis import Activation, DebugReport
 
 _TEMPLATE = "debug_page.html"
 _FIELDS = (

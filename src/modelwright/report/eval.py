@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
-from modelwright.quality import EvalOutput, EvalResult, EvalVerdict
+from modelwright.evaluation import EvalOutput, EvalResult, EvalVerdict
 from modelwright.report.status import StatusLine
 
 if TYPE_CHECKING:

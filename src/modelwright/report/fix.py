@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
-from modelwright.quality import FixResult, FixRow, FixScore, Raise
+from modelwright.repairs import FixResult, FixRow, FixScore, Raise
 from modelwright.report._units import human_bytes
 from modelwright.report.debug import decibels
 

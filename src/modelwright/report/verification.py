@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from modelwright.sources import BuildCheck
+from modelwright.models import BuildCheck
 
 if TYPE_CHECKING:
     import rich.console

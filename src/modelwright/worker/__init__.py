@@ -7,6 +7,7 @@ from modelwright.worker._result import Failure, FailureKind, Result
 from modelwright.worker._runner import progress, user_code
 from modelwright.worker._runtime import Runtime
 from modelwright.worker._runtimes import RuntimeStatus, find_runtime, list_runtimes, remove_runtime
+from modelwright.worker._so_far import SoFar, read_so_far
 from modelwright.worker._task import Task, TaskFunction, task
 from modelwright.worker._watch import ProgressCallback
 from modelwright.worker._worker import Worker, run
@@ -19,6 +20,7 @@ __all__ = [
     "Result",
     "Runtime",
     "RuntimeStatus",
+    "SoFar",
     "Task",
     "TaskFunction",
     "Worker",
@@ -29,6 +31,7 @@ __all__ = [
     "list_runtimes",
     "memory_ceiling",
     "progress",
+    "read_so_far",
     "remove_runtime",
     "run",
     "task",

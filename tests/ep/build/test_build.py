@@ -13,9 +13,10 @@ import psutil
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from modelwright.build import Wishes, build, deliver, plan, resolve_recipe
+from modelwright.data import RandomCalibration, calibration_source
 from modelwright.errors import InputError, WrightError
-from modelwright.sources import OnnxSource, RandomCalibration, calibration_source
+from modelwright.models import OnnxSource
+from modelwright.pipeline import Wishes, build, deliver, plan, resolve_recipe
 from modelwright.stages.validate import Claim, ValidateParams, run_validate
 from modelwright.store import Store
 from modelwright.targets import parse_target
@@ -243,8 +244,8 @@ def test_a_build_killed_in_any_stage_is_finished_by_the_same_command(source, tmp
     script = (
         "import os, signal, sys\n"
         "from pathlib import Path\n"
-        "from modelwright.build import build, resolve_recipe\n"
-        "from modelwright.sources import OnnxSource\n"
+        "from modelwright.pipeline import build, resolve_recipe\n"
+        "from modelwright.models import OnnxSource\n"
         "from modelwright.store import Store\n"
         "from modelwright.targets import parse_target\n"
         "def watch(event):\n"

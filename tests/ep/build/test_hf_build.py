@@ -12,8 +12,8 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from modelwright.build import build, deliver, resolve_recipe  # noqa: E402
-from modelwright.sources import resolve_source  # noqa: E402
+from modelwright.models import resolve_source  # noqa: E402
+from modelwright.pipeline import build, deliver, resolve_recipe  # noqa: E402
 from modelwright.store import Store  # noqa: E402
 from modelwright.targets import parse_target  # noqa: E402
 
@@ -50,8 +50,8 @@ def test_an_export_killed_half_way_is_done_again_and_finished(resnet, tmp_path):
     script = (
         "import os, signal, sys\n"
         "from pathlib import Path\n"
-        "from modelwright.build import build, resolve_recipe\n"
-        "from modelwright.sources import resolve_source\n"
+        "from modelwright.pipeline import build, resolve_recipe\n"
+        "from modelwright.models import resolve_source\n"
         "from modelwright.store import Store\n"
         "from modelwright.targets import parse_target\n"
         "def watch(event):\n"

@@ -6,10 +6,10 @@ import json
 import onnxruntime as ort
 import pytest
 
-from modelwright.build import build, deliver, resolve_recipe
+from modelwright.evaluation import DataChoice, EvalOptions, evaluate
 from modelwright.measure import InputChoice, make_subject
-from modelwright.quality import DataChoice, EvalOptions, evaluate
-from modelwright.sources import resolve_source
+from modelwright.models import resolve_source
+from modelwright.pipeline import build, deliver, resolve_recipe
 from modelwright.store import Store
 from modelwright.targets import parse_target
 

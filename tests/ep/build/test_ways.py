@@ -7,8 +7,9 @@ import onnx
 import pytest
 from onnx import helper
 
-from modelwright.build import Wishes, build, resolve_recipe
-from modelwright.sources import OnnxSource, RandomCalibration
+from modelwright.data import RandomCalibration
+from modelwright.models import OnnxSource
+from modelwright.pipeline import Wishes, build, resolve_recipe
 from modelwright.stages.validate import Claim, ValidateParams, run_validate
 from modelwright.store import Store
 from modelwright.targets import parse_target, products_saturate

@@ -15,9 +15,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ep.debug.nets import SHAPE, batch, chain, deep, planted_outlier, quantized, write_samples
 from modelwright._json import dumps
+from modelwright.data import RandomCalibration
+from modelwright.diagnosis import DebugOptions, debug
 from modelwright.errors import InputError, UsageError
-from modelwright.quality import DebugOptions, debug
-from modelwright.sources import RandomCalibration
 from modelwright.stages.quantize import QuantizeParams, run_quantize
 from modelwright.targets import parse_target
 

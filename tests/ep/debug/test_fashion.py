@@ -10,8 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from modelwright.quality import DebugOptions, FixOptions, FixPlan, debug, fix, parse_allowance
-from modelwright.sources import calibration_source
+from modelwright.data import calibration_source
+from modelwright.diagnosis import DebugOptions, debug
+from modelwright.evaluation import parse_allowance
+from modelwright.repairs import FixOptions, FixPlan, fix
 from modelwright.stages.optimize import PRESETS, OptimizeParams, resolve_passes, run_optimize
 from modelwright.stages.quantize import QuantizeParams, run_quantize
 from modelwright.targets import parse_target

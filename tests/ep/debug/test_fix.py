@@ -12,11 +12,12 @@ import onnx
 import pytest
 
 from ep.debug.nets import batch, chain, deep, planted_outlier, write_samples
+from modelwright.data import RandomCalibration
+from modelwright.diagnosis._match_view import view
 from modelwright.errors import InputError, UsageError
-from modelwright.quality import FixOptions, FixPlan, Raise, fix, keeps_to_7_bits, parse_allowance
-from modelwright.quality._fix_actions import combined
-from modelwright.quality._match_view import view
-from modelwright.sources import RandomCalibration
+from modelwright.evaluation import parse_allowance
+from modelwright.repairs import FixOptions, FixPlan, Raise, fix, keeps_to_7_bits
+from modelwright.repairs._actions import combined
 from modelwright.stages.quantize import QuantizeParams, run_quantize
 from modelwright.targets import parse_target, products_saturate
 

@@ -12,9 +12,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ep.debug.nets import SHAPE, batch, chain, quantized, write_samples
 from ep.debug.reference import execute, pass_through, sqnr
-from modelwright.quality import DebugOptions, debug
-from modelwright.quality._debug_run import Request, run_debug
-from modelwright.sources import calibration_source
+from modelwright.data import calibration_source
+from modelwright.diagnosis import DebugOptions, debug
+from modelwright.diagnosis._run import Request, run_debug
 from modelwright.targets import parse_target
 from modelwright.worker import run
 
@@ -260,7 +260,7 @@ def test_blocked_int4_weights_give_the_true_numbers(tmp_path, asymmetric, missin
 
 
 def test_matmul_nbits_weights_give_the_true_numbers(tmp_path):
-    from modelwright.sources import RandomCalibration
+    from modelwright.data import RandomCalibration
     from modelwright.stages.quantize import QuantizeParams, run_quantize
 
     wanted = chain()

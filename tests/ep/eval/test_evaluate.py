@@ -14,7 +14,7 @@ from onnx import helper, numpy_helper
 from ep.eval.graphs import CLASSES, FEATURES, WEIGHTS, classifier, passing_on, samples
 from modelwright._json import dumps
 from modelwright.errors import InputError, UsageError
-from modelwright.quality import Allowance, DataChoice, EvalOptions, EvalVerdict, evaluate
+from modelwright.evaluation import Allowance, DataChoice, EvalOptions, EvalVerdict, evaluate
 from support.models import FLOAT, model, save, value
 
 POINT = Allowance(0.01, relative=False)
@@ -344,7 +344,7 @@ def test_pytorch_is_the_reference_of_a_hugging_face_folder(tmp_path):
     torch = pytest.importorskip("torch", reason="torch is not installed")
     transformers = pytest.importorskip("transformers", reason="transformers is not installed")
     pytest.importorskip("onnxscript", reason="onnxscript is not installed")
-    from modelwright.sources import resolve_source
+    from modelwright.models import resolve_source
     from modelwright.stages.export import ExportParams, run_export
 
     torch.manual_seed(0)

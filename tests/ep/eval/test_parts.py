@@ -12,11 +12,11 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from modelwright.build import build, deliver, resolve_recipe
 from modelwright.errors import InputError, UsageError
-from modelwright.quality import DataChoice, EvalOptions, evaluate
-from modelwright.quality._eval_parts import parts_of
-from modelwright.sources import read_build, resolve_source
+from modelwright.evaluation import DataChoice, EvalOptions, evaluate
+from modelwright.evaluation._parts import parts_of
+from modelwright.models import read_build, resolve_source
+from modelwright.pipeline import build, deliver, resolve_recipe
 from modelwright.store import Store
 from modelwright.targets import parse_target
 from support import builds, models

@@ -9,8 +9,8 @@ import pytest
 from onnx import helper, numpy_helper
 
 from modelwright.errors import InputError
-from modelwright.quality import DataChoice, evaluate
-from modelwright.quality._eval_prepare import Preparer
+from modelwright.evaluation import DataChoice, evaluate
+from modelwright.evaluation._prepare import Preparer
 from modelwright.targets import TensorSpec
 from support.models import FLOAT, model, save, value
 

@@ -4,7 +4,7 @@ import numpy as np
 import onnxruntime as ort
 import pytest
 
-from modelwright.sources import resolve_source
+from modelwright.models import resolve_source
 from modelwright.stages.export import ExportParams, run_export
 
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -10,8 +10,9 @@ import onnxruntime as ort
 import pytest
 from bench.families import FAMILIES, export_family, source_of
 
+from modelwright.data import generate
 from modelwright.errors import ExecutionError, InputError, UsageError
-from modelwright.sources import generate, resolve_source
+from modelwright.models import resolve_source
 from modelwright.stages.export import ExportParams, run_export
 from modelwright.stages.export._inputs import image_size
 from modelwright.worker import run

@@ -4,7 +4,7 @@ import onnx
 import pytest
 from bench.families import FAMILIES, export_family
 
-from modelwright.sources import generate
+from modelwright.data import generate
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

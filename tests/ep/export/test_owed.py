@@ -7,12 +7,13 @@ import pytest
 import torch
 from bench.families import FAMILIES, source_of
 
+from modelwright.data import generate
 from modelwright.errors import ExecutionError, InputError
-from modelwright.sources import Fill, generate, static
 from modelwright.stages.export import ExportParams, _load, _owed, _rehearse, rehearse_export
 from modelwright.stages.export._load import load_model
 from modelwright.stages.export._owed import complete, left_out
 from modelwright.stages.export._run import split_parts
+from modelwright.vocabulary import Fill, static
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 BY_NAME = {family.name: family for family in FAMILIES}

@@ -33,7 +33,7 @@ from ep.optimize.test_every_pass import feeds_for, run
 from modelwright import graph as graphs
 from modelwright._json import canonical
 from modelwright.errors import InputError
-from modelwright.sources import symbolic_sizes
+from modelwright.models import symbolic_sizes
 from modelwright.stages.optimize import (
     ORT_IMPORT,
     PRESETS,

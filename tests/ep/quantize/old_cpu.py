@@ -3,7 +3,7 @@
 import sys
 
 from modelwright._json import dumps
-from modelwright.sources import calibration_source
+from modelwright.data import calibration_source
 from modelwright.stages.validate import Claim, ValidateParams, run_validate
 
 reference, data, workdir, *candidates = sys.argv[1:]

@@ -14,9 +14,7 @@ from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod
 from onnxruntime.quantization.calibrate import EntropyCalibrater, create_calibrator
 
 from ep.quantize.graphs import Builder, conv_net, image, saved, tokens, transformer
-from modelwright.errors import InputError
-from modelwright.graph import load
-from modelwright.sources._calibration import (
+from modelwright.data._calibration import (
     FolderCalibration,
     NpzCalibration,
     RandomCalibration,
@@ -25,6 +23,8 @@ from modelwright.sources._calibration import (
     identity,
     samples,
 )
+from modelwright.errors import InputError
+from modelwright.graph import load
 from modelwright.stages.quantize import QuantizeParams, run_quantize
 from modelwright.stages.quantize._histogram import entropy_range, histograms, percentile_range
 from modelwright.stages.quantize._model import prepare
@@ -307,7 +307,7 @@ def test_weights_that_are_not_numbers_are_refused(tmp_path, word):
 
 PEAK = """
 import sys
-from modelwright.sources._calibration import RandomCalibration
+from modelwright.data._calibration import RandomCalibration
 from modelwright.stages.quantize import QuantizeParams, run_quantize
 from modelwright.worker._usage import peak_rss_bytes
 params = QuantizeParams("w8a8", method=sys.argv[4], samples=int(sys.argv[3]))

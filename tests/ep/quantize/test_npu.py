@@ -10,7 +10,7 @@ import onnxruntime as ort
 import pytest
 
 from ep.quantize.graphs import conv_net, image, saved, transformer
-from modelwright.sources._calibration import RandomCalibration
+from modelwright.data._calibration import RandomCalibration
 from modelwright.stages.quantize import QuantizeParams, run_quantize
 
 pytest.importorskip("onnxruntime_qnn")

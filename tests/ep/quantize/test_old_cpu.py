@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from modelwright.sources import calibration_source
+from modelwright.data import calibration_source
 from modelwright.stages.quantize import QuantizeParams, run_quantize
 
 DEMO = Path(__file__).parents[3] / "demo"

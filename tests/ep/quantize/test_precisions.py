@@ -10,9 +10,9 @@ import onnxruntime as ort
 import pytest
 
 from ep.quantize.graphs import conv_net, image, saved, tokens, transformer
+from modelwright.data._calibration import RandomCalibration
 from modelwright.errors import ExecutionError, InputError
 from modelwright.graph import load, summary
-from modelwright.sources._calibration import RandomCalibration
 from modelwright.stages.quantize import QuantizeParams, canonical, run_quantize, steps_of
 
 MODELS = {"conv": (conv_net, image), "transformer": (transformer, tokens)}

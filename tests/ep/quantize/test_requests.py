@@ -16,8 +16,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from ep.quantize.graphs import conv_net, image, saved, transformer
 from modelwright._json import dumps
+from modelwright.data._calibration import RandomCalibration
 from modelwright.errors import InputError
-from modelwright.sources._calibration import RandomCalibration
 from modelwright.stages.quantize import QuantizeParams, TensorOverride, _save, run_quantize
 from modelwright.worker import run
 
@@ -171,7 +171,7 @@ def test_a_compiled_model_is_refused(tmp_path):
 
 CHILD = """
 import sys
-from modelwright.sources._calibration import RandomCalibration
+from modelwright.data._calibration import RandomCalibration
 from modelwright.stages.quantize import QuantizeParams, run_quantize
 run_quantize(sys.argv[1], sys.argv[2], QuantizeParams(sys.argv[3], samples=4), RandomCalibration())
 """

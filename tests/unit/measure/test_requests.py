@@ -5,7 +5,7 @@ import pytest
 
 from modelwright.errors import InputError, UsageError
 from modelwright.measure import CompareOptions, InputChoice, PerfOptions, compare, make_subject, perf
-from modelwright.sources import find_model
+from modelwright.models import find_model
 from support import models
 
 

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
+from modelwright.data import generate
 from modelwright.errors import ExecutionError
 from modelwright.graph import Graph
-from modelwright.sources import InputSpec, generate, specs_from_graph
+from modelwright.models import specs_from_graph
 from modelwright.targets import BoundSession, SessionFacts, SessionSpec, Target, TensorSpec, open_session
+from modelwright.vocabulary import InputSpec
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from modelwright._lazy import lazy
 from modelwright.errors import ExecutionError, InputError
 from modelwright.graph import Graph, load
-from modelwright.sources import InputSpec
 from modelwright.stages.compile._check import Check, check
 from modelwright.stages.compile._types import CompileOutcome, CompileParams, OutsideOp
 from modelwright.targets import (
@@ -23,6 +22,7 @@ from modelwright.targets import (
     parse_target,
     session_options,
 )
+from modelwright.vocabulary import InputSpec
 from modelwright.worker import progress, task
 
 if TYPE_CHECKING:

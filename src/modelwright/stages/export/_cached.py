@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
 from modelwright.errors import InputError
-from modelwright.sources import Fill, InputSpec, static
 from modelwright.stages.export._part import Tensors
+from modelwright.vocabulary import Fill, InputSpec, static
 
 if TYPE_CHECKING:
     import torch

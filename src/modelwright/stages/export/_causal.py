@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
+from modelwright.data import generate
 from modelwright.errors import UsageError
-from modelwright.sources import Fill, generate, static
 from modelwright.stages.export._cached import POSITION, empty_cache, measure, static_cache, tensors_of
 from modelwright.stages.export._inputs import sequence_length, token_fill
 from modelwright.stages.export._load import Loaded
@@ -18,6 +18,7 @@ from modelwright.stages.export._owed import left_out
 from modelwright.stages.export._part import Part, Tensors, tensors_from
 from modelwright.stages.export._seq2seq import cache_length, position_spec, refuse_dynamic
 from modelwright.stages.export._values import ExportParams, Link
+from modelwright.vocabulary import Fill, static
 
 if TYPE_CHECKING:
     import torch

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from modelwright.sources import Fill, InputSpec, TensorSpec
 from modelwright.stages.export._inputs import image_input, text_inputs
 from modelwright.stages.export._load import Loaded
 from modelwright.stages.export._values import ExportParams
+from modelwright.vocabulary import Fill, InputSpec, TensorSpec
 
 _IDS = "input_ids"
 # Boxes are given in thousandths of a page.

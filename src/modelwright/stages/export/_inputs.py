@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
 from modelwright.errors import InputError, UsageError
-from modelwright.sources import Fill, InputSpec, TensorSpec
 from modelwright.stages.export._load import Loaded
 from modelwright.stages.export._values import ExportParams
+from modelwright.vocabulary import Fill, InputSpec, TensorSpec
 
 if TYPE_CHECKING:
     import torch

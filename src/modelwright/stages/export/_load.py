@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
 from modelwright.errors import ExecutionError, InputError
-from modelwright.sources import HfSource, read_architecture, read_config
+from modelwright.models import HfSource, read_architecture, read_config
 from modelwright.stages.export._classes import find_class
 from modelwright.stages.export._values import ExportParams
 from modelwright.worker import user_code

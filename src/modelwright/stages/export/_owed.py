@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
+from modelwright.data import generate
 from modelwright.errors import InputError, WrightError
-from modelwright.sources import InputSpec, TensorSpec, generate
 from modelwright.stages.export._extras import Extra, extra
 from modelwright.stages.export._load import Loaded, first_line, quiet_random
 from modelwright.stages.export._part import Run, Tensors, tensors_from
 from modelwright.stages.export._values import ExportParams, LeftOut
+from modelwright.vocabulary import InputSpec, TensorSpec
 
 if TYPE_CHECKING:
     import torch

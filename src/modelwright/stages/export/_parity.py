@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
-from modelwright.sources import InputSpec, generate
+from modelwright.data import generate
 from modelwright.stages.export._part import Part, tensors_from
 from modelwright.stages.export._values import Parity
 from modelwright.targets import open_as_written
+from modelwright.vocabulary import InputSpec
 
 if TYPE_CHECKING:
     import numpy as np

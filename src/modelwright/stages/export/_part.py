@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
-from modelwright.sources import InputSpec
 from modelwright.stages.export._values import LeftOut
+from modelwright.vocabulary import InputSpec
 
 if TYPE_CHECKING:
     import torch

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
 from modelwright.errors import WrightError
-from modelwright.sources import HfSource
+from modelwright.models import HfSource
 from modelwright.stages.export._load import Loaded, bare_model
 from modelwright.stages.export._run import split_parts
 from modelwright.stages.export._values import ExportParams

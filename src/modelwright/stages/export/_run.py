@@ -7,9 +7,10 @@ import shutil
 import time
 from pathlib import Path
 
+from modelwright.data import generate
 from modelwright.errors import ExecutionError, UsageError, WrightError
 from modelwright.graph import write_model
-from modelwright.sources import HfSource, generate
+from modelwright.models import HfSource
 from modelwright.stages.export._load import Loaded, first_line, load_model, quiet_random
 from modelwright.stages.export._owed import explained
 from modelwright.stages.export._parity import Arrays, Mismatch, compare, references

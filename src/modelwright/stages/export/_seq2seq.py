@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
+from modelwright.data import generate
 from modelwright.errors import UsageError
-from modelwright.sources import Fill, InputSpec, TensorSpec, generate, static
 from modelwright.stages.export._cached import (
     POSITION,
     cross_cache,
@@ -23,6 +23,7 @@ from modelwright.stages.export._load import Loaded
 from modelwright.stages.export._owed import complete, left_out
 from modelwright.stages.export._part import Part, Tensors, tensors_from
 from modelwright.stages.export._values import ExportParams, Link
+from modelwright.vocabulary import Fill, InputSpec, TensorSpec, static
 
 if TYPE_CHECKING:
     import torch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from modelwright.sources import InputSpec
+from modelwright.vocabulary import InputSpec
 
 STAGE = "export"
 VERSION = 3

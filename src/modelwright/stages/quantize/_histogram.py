@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
+from modelwright.data import SampleHash, Samples
 from modelwright.errors import InputError
-from modelwright.sources import SampleHash, Samples
 from modelwright.stages.quantize._ranges import Observed, Range, fetch, run
 from modelwright.worker import progress
 

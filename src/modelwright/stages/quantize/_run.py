@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
+from modelwright.data import CalibrationSource, RandomCalibration, samples
 from modelwright.errors import InputError
 from modelwright.graph import Graph, load, summary
-from modelwright.sources import CalibrationSource, RandomCalibration, samples
 from modelwright.stages.quantize._check import require_reduced, require_true_label, tally, weight_range_bits
 from modelwright.stages.quantize._dynamic import quantize_dynamic
 from modelwright.stages.quantize._half import convert_to_half

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
+from modelwright.data import Samples
 from modelwright.errors import InputError
-from modelwright.sources import Samples
 from modelwright.stages.quantize._histogram import entropy_range, histograms, percentile_range
 from modelwright.stages.quantize._model import Prepared, opset_of
 from modelwright.stages.quantize._params import Calibration, QuantizeParams

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from modelwright._json import dumps
 from modelwright._lazy import lazy
+from modelwright.data import CalibrationSource, RandomCalibration, samples
 from modelwright.errors import WrightError
 from modelwright.graph import Graph, ValueSpec, external_data, load, summary
-from modelwright.sources import CalibrationSource, RandomCalibration, samples
 from modelwright.stages.validate._types import (
     Check,
     Claim,

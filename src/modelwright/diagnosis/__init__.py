@@ -1,0 +1,51 @@
+"""Where a quantized model loses its accuracy, tensor by tensor."""
+
+from modelwright.diagnosis._debug import (
+    DebugOptions,
+    debug,
+)
+from modelwright.diagnosis._match_view import (
+    View,
+    label,
+    view,
+)
+from modelwright.diagnosis._stream_data import (
+    Feed,
+    Sample,
+    data_source,
+    make_feed,
+)
+from modelwright.diagnosis._types import (
+    Activation,
+    DataFacts,
+    DebugInterrupted,
+    DebugReport,
+    DebugSummary,
+    NoiseShare,
+    OutputScore,
+    Spread,
+    Unmatched,
+    WeightScore,
+)
+
+__all__ = [
+    "Activation",
+    "DataFacts",
+    "DebugInterrupted",
+    "DebugOptions",
+    "DebugReport",
+    "DebugSummary",
+    "Feed",
+    "NoiseShare",
+    "OutputScore",
+    "Sample",
+    "Spread",
+    "Unmatched",
+    "View",
+    "WeightScore",
+    "data_source",
+    "debug",
+    "label",
+    "make_feed",
+    "view",
+]

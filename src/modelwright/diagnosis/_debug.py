@@ -1,0 +1,108 @@
+"""Where a quantized model leaves its float model: every tensor, both ways, with the noise traced to its makers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from modelwright._scratch import scratch
+from modelwright.data import data_bytes
+from modelwright.diagnosis._run import Request, run_debug
+from modelwright.diagnosis._stream_data import data_source
+from modelwright.diagnosis._types import DEFAULT_BUDGET, DEFAULT_SAMPLES, DebugInterrupted, DebugReport
+from modelwright.errors import UsageError
+from modelwright.graph import model_bytes
+from modelwright.models import find_model, model_files
+from modelwright.targets import Target, parse_target
+from modelwright.vocabulary import InputSpec
+from modelwright.worker import ProgressCallback, read_so_far, run
+
+_LIMIT_S = 1800.0
+_SMALLEST_BUDGET = 1 << 20
+
+
+@dataclass(frozen=True)
+class DebugOptions:
+    """How to compare. `data` is `random`, an .npz file, a folder of them, or file.py:function; `scale` is for uint8.
+
+    `recorded` is what the export knows about the inputs, where the model does not lie in its build folder.
+    """
+
+    data: str = "random"
+    samples: int = DEFAULT_SAMPLES
+    seed: int = 0
+    memory_budget: int = DEFAULT_BUDGET
+    target: Target | None = None
+    origin: bool = True
+    scale: float | None = None
+    recorded: InputSpec | None = None
+
+
+def debug(
+    float_model: str | Path,
+    quant_model: str | Path | None = None,
+    options: DebugOptions | None = None,
+    *,
+    on_progress: ProgressCallback | None = None,
+) -> DebugReport:
+    """Compare a float model with its quantized form; without one, the model on the CPU with itself on the target.
+
+    Raises DebugInterrupted, with what was compared, when it ends early.
+    """
+    options = options or DebugOptions()
+    target = options.target or parse_target("cpu")
+    _check(options, quant_model, target)
+    wanted = find_model(float_model)
+    quantized = find_model(quant_model) if quant_model is not None else wanted
+    files = model_files(wanted), model_files(quantized)
+    with scratch("debug") as folder:
+        so_far = Path(folder, "so-far")
+        request = _request(wanted, quantized, options, target, so_far)
+        try:
+            result = run(run_debug.call(request), timeout=_LIMIT_S, size=_needed(request), on_progress=on_progress)
+        except KeyboardInterrupt:
+            found = read_so_far(so_far)
+            if found is None:
+                raise
+            stop = DebugInterrupted()
+            stop.partial = replace(found, float_files=files[0], quant_files=files[1])
+            raise stop from None
+    return replace(result.unwrap(), peak_rss_bytes=result.peak_rss_bytes, float_files=files[0], quant_files=files[1])
+
+
+def _request(wanted: Path, quantized: Path, options: DebugOptions, target: Target, so_far: Path) -> Request:
+    return Request(
+        float_model=str(wanted),
+        quant_model=str(quantized),
+        target=target,
+        source=data_source(options.data, options.seed, wanted, options.recorded),
+        samples=options.samples,
+        budget=options.memory_budget,
+        origin=options.origin,
+        scale=options.scale,
+        so_far=str(so_far),
+    )
+
+
+def _needed(request: Request) -> int | None:
+    """The bytes it works on, and those it may hold at a time; unknown when the user's own code gives the samples."""
+    data = data_bytes(request.source)
+    models = (request.float_model, request.quant_model)
+    return None if data is None else sum(map(model_bytes, models)) + data + request.budget
+
+
+def _check(options: DebugOptions, quant_model: str | Path | None, target: Target) -> None:
+    if options.samples < 1:
+        raise UsageError(
+            f"{options.samples} samples cannot be compared", cause="it takes at least one", fix="use --samples 8"
+        )
+    if options.memory_budget < _SMALLEST_BUDGET:
+        raise UsageError(
+            "the memory budget is too small", cause="it must be at least 1 MiB", fix="use --memory-budget 512MiB"
+        )
+    if quant_model is None and target.ep == "cpu":
+        raise UsageError(
+            "there is nothing to compare with",
+            cause="without a quantized model the same model is run on another target",
+            fix="give --quant MODEL, or --target qnn-npu",
+        )

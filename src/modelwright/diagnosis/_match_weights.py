@@ -1,0 +1,210 @@
+"""Which float weight each stored integer tensor stands for, and how to read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from modelwright._lazy import lazy
+from modelwright.diagnosis._dequant import dequantize, make_grid, round_trip, unpack_nbits
+from modelwright.diagnosis._match import grid_of
+from modelwright.diagnosis._match_view import DEQUANTIZE, QUANTIZE, View, attribute, label
+from modelwright.diagnosis._types import Unmatched
+from modelwright.graph import dtype_name
+
+if TYPE_CHECKING:
+    import numpy as np
+    import onnx
+    from numpy.typing import NDArray
+else:
+    np = lazy("numpy")
+
+_SUFFIXES = ("_quantized", "_q", "_Q4", "_DQ_Q4")
+# Integer operators: the places of weight, scale and zero point, and the axis of several scales.
+_INTEGER_INPUTS = {
+    "QLinearConv": (3, 4, 5, 0),
+    "QLinearMatMul": (3, 4, 5, -1),
+    "DynamicQuantizeMatMul": (1, 2, 3, -1),
+}
+_SCALED_LATER = {"MatMulInteger": -1, "ConvInteger": 0}
+_BIAS_POSITION = {"Conv": 2, "ConvTranspose": 2, "Gemm": 2, "QLinearConv": 8}
+
+
+@dataclass(frozen=True, eq=False)
+class WeightPair:
+    """A float weight and a way to read what its quantized form stands for, in float64."""
+
+    weight: str
+    quant: str
+    node: str
+    dtype: str
+    granularity: str
+    bias: bool
+    read: Callable[[], NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """A quantized weight before its float partner is known."""
+
+    quant: str
+    node: onnx.NodeProto
+    position: int
+    dtype: str
+    granularity: str
+    read: Callable[[], NDArray[Any]]
+
+
+def match_weights(wanted: View, got: View) -> tuple[tuple[WeightPair, ...], tuple[Unmatched, ...]]:
+    """Pairs in the order of the quantized graph, and integer weights without a float partner."""
+    pairs: dict[str, WeightPair] = {}
+    alone: list[Unmatched] = []
+    for item in _stored(got):
+        weight = _float_weight(item, wanted, got)
+        reason = _changed_before(weight, wanted, got) if weight is not None else _nothing_there(item)
+        if weight is None or reason is not None:
+            alone.append(Unmatched(item.quant, str(reason)))
+            continue
+        bias = item.dtype == "int32" or _BIAS_POSITION.get(item.node.op_type) == item.position
+        pairs.setdefault(
+            weight, WeightPair(weight, item.quant, label(item.node), item.dtype, item.granularity, bias, item.read)
+        )
+    return tuple(pairs.values()), tuple(alone)
+
+
+def _nothing_there(item: _Stored) -> str:
+    return f"the float model has no weight at {label(item.node)}, input {item.position}"
+
+
+def _changed_before(weight: str, wanted: View, got: View) -> str | None:
+    """A batch normalization that is gone was folded into the weights before they were quantized."""
+    for node in wanted.readers(weight):
+        for after in wanted.readers(node.output[0]):
+            if after.op_type == "BatchNormalization" and after.name not in got.by_name:
+                return f"{label(after)} was folded into it; give the optimized float model to compare weights"
+    return None
+
+
+def _stored(got: View) -> Iterator[_Stored]:
+    for node in got.nodes:
+        if node.op_type == DEQUANTIZE and node.input[0] in got.stored:
+            yield from _dequantized(node, got)
+        elif node.op_type == QUANTIZE and node.input[0] in got.stored:
+            yield from _quantized_at_run(node, got)
+        elif node.op_type in _INTEGER_INPUTS:
+            yield from _integer(node, got, *_INTEGER_INPUTS[node.op_type])
+        elif node.op_type in _SCALED_LATER and node.input[1] in got.stored:
+            yield from _scaled_later(node, got)
+        elif node.op_type == "MatMulNBits":
+            yield _nbits(node, got)
+        else:
+            yield from _half(node, got)
+
+
+def _dequantized(node: onnx.NodeProto, got: View) -> Iterator[_Stored]:
+    grid, name = grid_of(got, node), node.input[0]
+    if grid is not None:
+        dtype = dtype_name(got.stored[name].data_type)
+        reader, position = _first_reader(node, got)
+        yield _Stored(name, reader, position, dtype, grid.granularity, lambda: dequantize(got.values(name), grid))
+
+
+def _quantized_at_run(node: onnx.NodeProto, got: View) -> Iterator[_Stored]:
+    """A float weight that goes through a Q/DQ pair whenever the model runs."""
+    grid, name = grid_of(got, node), node.input[0]
+    after = next((item for item in got.readers(node.output[0]) if item.op_type == DEQUANTIZE), None)
+    if grid is not None and grid.limits is not None and after is not None:
+        reader, position = _first_reader(after, got)
+        yield _Stored(name, reader, position, grid.dtype, grid.granularity, lambda: round_trip(got.values(name), grid))
+
+
+def _integer(node: onnx.NodeProto, got: View, weight: int, scale: int, zero: int, axis: int) -> Iterator[_Stored]:
+    names = [node.input[place] if place < len(node.input) else "" for place in (weight, scale, zero)]
+    if names[0] in got.stored and names[1] in got.stored:
+        yield _plain(node, weight, got, (names[0], names[1], names[2]), axis)
+
+
+def _scaled_later(node: onnx.NodeProto, got: View) -> Iterator[_Stored]:
+    """Dynamic quantization: the weight's scale is multiplied in after the integer product."""
+    scale = next((name for name in _scales_behind(node, got) if name in got.stored), None)
+    zero = node.input[3] if len(node.input) > 3 else ""
+    if scale is not None:
+        yield _plain(node, 1, got, (node.input[1], scale, zero), _SCALED_LATER[node.op_type])
+
+
+def _scales_behind(node: onnx.NodeProto, got: View) -> Iterator[str]:
+    for cast in got.readers(node.output[0]):
+        for product in got.readers(cast.output[0]):
+            for name in product.input:
+                maker = got.maker(name)
+                if maker is not None and maker.op_type == "Mul" and name != cast.output[0]:
+                    yield from maker.input
+
+
+def _plain(node: onnx.NodeProto, position: int, got: View, names: tuple[str, str, str], axis: int) -> _Stored:
+    weight, scale, zero = names
+    dtype = dtype_name(got.stored[weight].data_type)
+    grid = make_grid(got.values(scale), got.values(zero) if zero in got.stored else None, dtype, axis)
+    at = 1 if node.op_type != "QLinearConv" or position != 8 else 2
+    return _Stored(weight, node, at, dtype, grid.granularity, lambda: dequantize(got.values(weight), grid))
+
+
+def _nbits(node: onnx.NodeProto, got: View) -> _Stored:
+    bits, block = attribute(node, "bits", 4), attribute(node, "block_size", 32)
+    rows, columns = attribute(node, "K", 0), attribute(node, "N", 0)
+
+    def read() -> NDArray[Any]:
+        blocks = -(-rows // block)
+        stored = unpack_nbits(got.values(node.input[1]).reshape(columns, blocks, -1), bits, block).astype(np.float64)
+        scale = got.values(node.input[2]).astype(np.float64).reshape(columns, blocks, 1)
+        zero: NDArray[Any] | float = float(1 << (bits - 1))
+        if len(node.input) > 3 and node.input[3]:
+            packed = got.values(node.input[3])
+            whole = packed if packed.dtype.kind == "f" else unpack_nbits(packed.reshape(columns, -1), bits, blocks)
+            zero = whole.astype(np.float64).reshape(columns, blocks, 1)
+        values: NDArray[Any] = ((stored - zero) * scale).reshape(columns, -1)[:, :rows]
+        return values.T
+
+    return _Stored(node.input[1], node, 1, f"uint{bits}", f"block {block}", read)
+
+
+def _half(node: onnx.NodeProto, got: View) -> Iterator[_Stored]:
+    """Weights that were narrowed to 16-bit floats."""
+    for position, name in enumerate(node.input):
+        if name in got.stored and dtype_name(got.stored[name].data_type) in ("float16", "bfloat16"):
+            kind = dtype_name(got.stored[name].data_type)
+            yield _Stored(name, node, position, kind, "element", lambda name=name: got.values(name).astype(np.float64))  # type: ignore[misc]
+
+
+def _first_reader(node: onnx.NodeProto, got: View) -> tuple[onnx.NodeProto, int]:
+    use = next(iter(got.uses.get(node.output[0], ())), None)
+    return (got.nodes[use.node], use.position) if use is not None else (node, 0)
+
+
+def _float_weight(item: _Stored, wanted: View, got: View) -> str | None:
+    """By name, then by the node that reads it, then by the tensor that node makes."""
+    shape = None if item.node.op_type == "MatMulNBits" else got.shape(item.quant)
+    bases = [item.quant, *(item.quant.removesuffix(end) for end in _SUFFIXES if item.quant.endswith(end))]
+    for name in bases:
+        if _is_float(name, wanted) and (shape is None or wanted.shape(name) == shape):
+            return name
+    for twin in _twins(item.node, wanted, got):
+        name = twin.input[item.position] if item.position < len(twin.input) else ""
+        if _is_float(name, wanted) and (shape is None or wanted.shape(name) == shape):
+            return name
+    return None
+
+
+def _twins(node: onnx.NodeProto, wanted: View, got: View) -> Iterator[onnx.NodeProto]:
+    for name in (node.name, node.name.removesuffix("_quant"), node.name.removesuffix("_Q4")):
+        if name in wanted.by_name:
+            yield wanted.nodes[wanted.by_name[name]]
+    for output in node.output:
+        maker = wanted.maker(output)
+        if maker is not None:
+            yield maker
+
+
+def _is_float(name: str, wanted: View) -> bool:
+    return name in wanted.stored and dtype_name(wanted.stored[name].data_type) in ("float32", "float64")

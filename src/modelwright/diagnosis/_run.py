@@ -1,0 +1,269 @@
+"""The comparison itself, from two paths to a report. Runs in a child."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from modelwright.data import CalibrationSource
+from modelwright.diagnosis._match import FOLDABLE, Matching, match
+from modelwright.diagnosis._match_view import DEQUANTIZE, QUANTIZE, View, label, view
+from modelwright.diagnosis._match_weights import WeightPair, match_weights
+from modelwright.diagnosis._rows import activation_rows, output_rows, shares, spread, weight_rows
+from modelwright.diagnosis._stream import Job, Streamed, stream
+from modelwright.diagnosis._stream_data import Feed, make_feed
+from modelwright.diagnosis._types import (
+    DataFacts,
+    DebugReport,
+    DebugStatus,
+    DebugSummary,
+    MatchKind,
+    Mode,
+    OutputScore,
+    Runtimes,
+    Unmatched,
+    WeightScore,
+)
+from modelwright.errors import InputError
+from modelwright.graph import ModelSummary, dtype_name, summary
+from modelwright.targets import Target, products_saturate, read_cpu
+from modelwright.worker import SoFar, progress, task
+
+_INSIDE = "inside a quantized group: making it an output would take the group apart"
+Ends = tuple[tuple[str, str, MatchKind], ...]
+
+
+@dataclass(frozen=True)
+class Request:
+    float_model: str
+    quant_model: str
+    target: Target
+    source: CalibrationSource
+    samples: int
+    budget: int
+    origin: bool
+    scale: float | None = None
+    so_far: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Sides:
+    wanted: View
+    got: View
+    mode: Mode
+    ends: Ends
+    matching: Matching
+    weights: tuple[WeightPair, ...]
+    weight_scores: tuple[WeightScore, ...]
+    bias_scores: tuple[WeightScore, ...]
+    lost_weights: tuple[Unmatched, ...]
+
+
+@task
+def run_debug(request: Request) -> DebugReport:
+    """Match, then compare weights, then run both models."""
+    sides = _sides(request)
+    feed = make_feed(request.source, sides.wanted.graph, request.samples, request.scale)
+    strangers = _strangers(sides)
+    if strangers is not None:
+        return _report(request, sides, feed, None, ("no_match", strangers))
+    job = Job(
+        wanted=sides.wanted,
+        got=sides.got,
+        target=request.target,
+        feed=feed,
+        outputs=tuple((name, other) for name, other, _ in sides.ends),
+        budget=request.budget,
+        origin=request.origin,
+        half=sides.mode == "fp16",
+    )
+    so_far = SoFar(request.so_far)
+    so_far.offer(lambda: _report(request, sides, feed, None, ("interrupted", "only weights were compared")))
+    found = stream(job, sides.matching.pairs, lambda part: so_far.offer(lambda: _part(request, sides, feed, part)))
+    return _report(request, sides, feed, found, _verdict(sides, found))
+
+
+def _part(request: Request, sides: _Sides, feed: Feed, found: Streamed) -> DebugReport:
+    """The report of a comparison that is not finished."""
+    seen = replace(found, tracks=[track for track in found.tracks if track.cumulative.samples])
+    compared = f"{len(seen.tracks)} of {len(found.tracks)} tensors were compared, the first ones on {found.samples} of"
+    return _report(request, sides, feed, seen, ("interrupted", f"{compared} {feed.count} samples"))
+
+
+def _sides(request: Request) -> _Sides:
+    progress("matching the graphs")
+    wanted = view(request.float_model)
+    same = request.float_model == request.quant_model
+    got = wanted if same else view(request.quant_model)
+    facts = summary(got.graph)
+    if facts.ep_context or summary(wanted.graph).ep_context:
+        raise InputError(
+            "a compiled model cannot be looked into",
+            cause="it holds an EPContext node, whose insides are the EP's own",
+            fix="Give the model it was compiled from, with --target for the EP.",
+        )
+    weights, lost = ((), ()) if same else match_weights(wanted, got)
+    ends, matching = _ends(wanted, got), match(wanted, got)
+    progress("comparing weights")
+    scores = weight_rows(wanted, [item for item in weights if not item.bias])
+    biases = weight_rows(wanted, [item for item in weights if item.bias])
+    return _Sides(wanted, got, _mode(facts, same), ends, matching, weights, scores, biases, lost)
+
+
+def _mode(facts: ModelSummary, same: bool) -> Mode:
+    ops = {item.op_type for item in facts.ops}
+    if same:
+        return "same-model"
+    if "DynamicQuantizeLinear" in ops or "DynamicQuantizeMatMul" in ops:
+        return "dynamic"
+    if "QuantizeLinear" in ops or any(name.startswith("QLinear") for name in ops):
+        return "static"
+    if ops & {"DequantizeLinear", "MatMulNBits"}:
+        return "weight-only"
+    return "fp16" if any(item.dtype == "float16" for item in facts.precision.weights) else "float"
+
+
+def _ends(wanted: View, got: View) -> Ends:
+    """Outputs by name; by position when the names differ and there are as many."""
+    if not set(wanted.outputs) & set(got.outputs) and len(wanted.outputs) == len(got.outputs):
+        return tuple((one, other, "position") for one, other in zip(wanted.outputs, got.outputs, strict=True))
+    return tuple((name, name, "name") for name in wanted.outputs if name in got.outputs)
+
+
+def _strangers(sides: _Sides) -> str | None:
+    """Why the two cannot be forms of one model; None when they can."""
+    wanted, got = sides.wanted, sides.got
+    if set(wanted.inputs) != set(got.inputs):
+        return f"the inputs differ: {', '.join(wanted.inputs)} and {', '.join(got.inputs)}"
+    inner = [
+        pair for pair in sides.matching.pairs if pair.tensor in wanted.makers and pair.tensor not in wanted.outputs
+    ]
+    named = any(kind == "name" for _, _, kind in sides.ends)
+    whole = len(wanted.makers) <= len(wanted.outputs)
+    if not inner and not sides.weights and not (named and whole):
+        return "no tensor and no weight of the quantized model has a counterpart in the float model"
+    return None
+
+
+def _verdict(sides: _Sides, found: Streamed) -> tuple[DebugStatus, str | None]:
+    broken = [(name, item.aggregate()) for name, item in (*found.outputs.items(), *found.executed.items())]
+    bad = next(((name, item.problem) for name, item in broken if item.failed), None)
+    if bad is not None:
+        return "failed", f"output {bad[0]}: {bad[1]}"
+    missing = [name for name in sides.wanted.outputs if name not in found.outputs]
+    if missing:
+        return "partial", f"output {missing[0]} has no counterpart"
+    if sides.matching.quant_only:
+        lost = sides.matching.quant_only
+        return "partial", f"{len(lost)} quantized tensors have no counterpart, such as {lost[0].name}"
+    if sides.lost_weights:
+        lost = sides.lost_weights
+        return "partial", f"{len(lost)} stored weights have no counterpart, such as {lost[0].name}: {lost[0].reason}"
+    if not found.tracks:
+        return "partial", "no inner tensor exists on both sides: only outputs and weights are compared"
+    return "ok", None
+
+
+def _report(
+    request: Request, sides: _Sides, feed: Feed, found: Streamed | None, verdict: tuple[DebugStatus, str | None]
+) -> DebugReport:
+    rows = activation_rows(sides.wanted, found.tracks) if found else ()
+    outputs = output_rows(sides.ends, found.outputs, found.executed) if found else ()
+    return DebugReport(
+        status=verdict[0],
+        reason=verdict[1],
+        mode=sides.mode,
+        float_model=Path(request.float_model).name,
+        quant_model=Path(request.quant_model).name,
+        target=str(request.target),
+        samples=found.samples if found else 0,
+        data=DataFacts(request.source.kind, feed.random, found.samples if found else 0, request.scale),
+        runtimes=_runtimes(found),
+        model_outputs=outputs,
+        activations=rows,
+        weights=sides.weight_scores,
+        biases=sides.bias_scores,
+        summary=DebugSummary(
+            local=spread([row.local_sqnr_db for row in rows]),
+            cumulative=spread([row.cumulative_sqnr_db for row in rows]),
+            weight=spread([row.weight_sqnr_db for row in sides.weight_scores]),
+        ),
+        by_op_type=shares(rows, lambda row: row.op_type),
+        by_module=shares(rows, lambda row: row.module or "(none)"),
+        unmatched_float=_float_only(sides, {row.tensor_name for row in rows}),
+        unmatched_quant=(*sides.matching.quant_only, *sides.lost_weights),
+        notes=_notes(request, sides, found, outputs),
+        chunks=found.chunks if found else 0,
+        memory_budget_bytes=request.budget,
+    )
+
+
+def _float_only(sides: _Sides, seen: set[str]) -> tuple[Unmatched, ...]:
+    """Without tensors that are declared as integers or booleans, which no quantization touches."""
+    declared = {value.name: value.type.tensor_type.elem_type for value in sides.wanted.graph.model.graph.value_info}
+    found = []
+    for item in sides.matching.float_only:
+        code = declared.get(item.name, 0)
+        if item.name not in seen and (not code or dtype_name(code).startswith("float")):
+            reason = _INSIDE if sides.mode == "same-model" else item.reason
+            found.append(Unmatched(item.name, reason))
+    return tuple(found)
+
+
+def _runtimes(found: Streamed | None) -> Runtimes | None:
+    if found is None or found.facts is None:
+        return None
+    facts = found.facts
+    return Runtimes(
+        reference="cpu, graph as written",
+        candidate=f"{facts.target}, optimization {facts.graph_optimization}",
+        candidate_nodes=facts.nodes_per_ep,
+        simulated=facts.simulated,
+        onnxruntime=facts.onnxruntime,
+        ep_version=facts.ep_version,
+        cpu=read_cpu().model,
+        saturates=products_saturate(),
+    )
+
+
+def _notes(
+    request: Request, sides: _Sides, found: Streamed | None, outputs: tuple[OutputScore, ...]
+) -> tuple[str, ...]:
+    notes = []
+    if found is not None and request.target.ep != "cpu":
+        notes.append(
+            "tensors inside were made outputs to look at them, which can change how the EP cuts and fuses the graph; "
+            "`executed` is the untouched model"
+        )
+    if sides.mode in ("dynamic", "weight-only") and found is not None:
+        notes.append(
+            f"{sides.mode}: activations are not stored quantized, so they have a cumulative error but no local one"
+        )
+    taken = _taken_back(sides.got) if found is not None else ()
+    if taken:
+        notes.append(
+            f"onnxruntime quantizes the float weights of {', '.join(taken[:3])} by itself when it loads this model, "
+            "because they stand between quantized tensors; leave the nodes after them float too"
+        )
+    elif any(item.lost_in_kernels for item in outputs):
+        cause = ": 8-bit products saturate on this CPU, and 7-bit weights (reduce_range) would not"
+        notes.append(
+            "the model as executed is much worse than its graph says: the loss is in onnxruntime's integer kernels"
+            f"{cause if products_saturate() else ''}"
+        )
+    return tuple(notes)
+
+
+def _taken_back(got: View) -> tuple[str, ...]:
+    """Nodes left in float, with a DequantizeLinear before them and a QuantizeLinear behind."""
+    found = []
+    for node in got.nodes:
+        if node.op_type not in ("Conv", "ConvTranspose", "Gemm") or node.input[1] not in got.stored:
+            continue
+        readers = got.readers(node.output[0])
+        if len(readers) == 1 and readers[0].op_type in FOLDABLE:
+            readers = got.readers(readers[0].output[0])
+        before = got.maker(node.input[0])
+        if before is not None and before.op_type == DEQUANTIZE and any(item.op_type == QUANTIZE for item in readers):
+            found.append(label(node))
+    return tuple(found)

@@ -1,0 +1,208 @@
+"""Both models side by side, tensor by tensor, in chunks that fit the memory budget. Runs in a child."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from modelwright.diagnosis._match import Pair
+from modelwright.diagnosis._match_view import View
+from modelwright.diagnosis._stream_data import Feed, as_declared
+from modelwright.diagnosis._stream_model import FED, SHADOW, Shadow, shadow_of, shown, sized
+from modelwright.diagnosis._stream_sums import LocalNoise, Tally, local_noise
+from modelwright.metrics import Accumulator, blocked_compare
+from modelwright.targets import BoundSession, SessionFacts, SessionSpec, Target, open_session, parse_target
+from modelwright.worker import progress
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+FLOATS = ("float32", "float16", "float64")
+# The graph as it is written, computed in floats: no integer kernels, only what is constant is folded. Packed weights
+# would double memory.
+AS_WRITTEN = SessionSpec(
+    graph_optimization="basic", config={"session.disable_prepacking": "1", "session.disable_quant_qdq": "1"}
+)
+_BYTES = {"float16": 2, "float32": 4, "float64": 8}
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What to run: the float model on the CPU, the other one on `target`, and how much memory tensors may take."""
+
+    wanted: View
+    got: View
+    target: Target
+    feed: Feed
+    outputs: tuple[tuple[str, str], ...]
+    budget: int
+    origin: bool
+    half: bool
+
+
+@dataclass(eq=False)
+class Track:
+    """What is gathered about one pair."""
+
+    pair: Pair
+    cumulative: Tally = field(default_factory=Tally)
+    local: Tally = field(default_factory=Tally)
+    introduced: Tally = field(default_factory=Tally)
+    region: tuple[int, ...] = ()
+    clipped: int = 0
+    clip_noise: float = 0.0
+
+    def add_local(self, found: LocalNoise) -> None:
+        self.local.add(found.scores)
+        self.clipped += found.clipped
+        self.clip_noise += found.clip_noise
+
+
+@dataclass(eq=False)
+class Streamed:
+    """Everything the runs gave. `executed` are the outputs of the other model as onnxruntime really runs it."""
+
+    tracks: list[Track]
+    outputs: dict[str, Accumulator]
+    executed: dict[str, Accumulator]
+    facts: SessionFacts | None = None
+    chunks: int = 0
+    samples: int = 0
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Type and number of bytes of each tensor, on the first sample."""
+
+    types: Mapping[str, str]
+    bytes: Mapping[str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class _Chunk:
+    """Tensors that are looked at together. `partner` also names what the shadow nodes are fed."""
+
+    tracks: tuple[Track, ...]
+    shadow: Shadow
+    partner: Mapping[str, str]
+    with_outputs: bool
+
+
+@dataclass(frozen=True, eq=False)
+class _Sessions:
+    wanted: BoundSession
+    got: BoundSession
+    executed: BoundSession | None
+
+
+def stream(job: Job, pairs: Sequence[Pair], each: Callable[[Streamed], None]) -> Streamed:
+    """Compare every pair that holds floats; memory does not depend on the number of samples.
+
+    `each` sees what there is after every sample.
+    """
+    progress("measuring tensor sizes")
+    sizes = _sizes(job, [pair.tensor for pair in pairs])
+    tracks = [Track(pair) for pair in pairs if sizes.types.get(pair.tensor) in FLOATS]
+    chunks = _cut(job, tracks, sizes)
+    names = [name for name, _ in job.outputs]
+    found = Streamed(tracks, {name: Accumulator() for name in names}, {name: Accumulator() for name in names})
+    found.chunks = len(chunks)
+    for number, chunk in enumerate(chunks):
+        for _ in _run(job, chunk, sizes, found, number):
+            each(found)
+    return found
+
+
+def _sizes(job: Job, tensors: list[str]) -> Sizes:
+    sample = next(iter(job.feed))
+    made = [name for name in tensors if name in job.wanted.makers]
+    with open_session(sized(job.wanted, made), parse_target("cpu"), AS_WRITTEN) as session:
+        types = {spec.name: spec.dtype for spec in (*session.inputs, *session.outputs)}
+        counts = session.run(sample.inputs, [f"{name}::size" for name in made]) if made else {}
+    elements = {name: int(counts[f"{name}::size"]) for name in made}
+    elements |= {name: sample.inputs[name].size for name in tensors if name in sample.inputs}
+    return Sizes(types, {name: count * _BYTES.get(types.get(name, ""), 4) for name, count in elements.items()})
+
+
+def _cut(job: Job, tracks: Sequence[Track], sizes: Sizes) -> list[_Chunk]:
+    """Neighbours in graph order; a tensor larger than the budget gets a chunk of its own."""
+    copies = 3 if job.origin else 2
+    groups: list[list[Track]] = [[]]
+    used = 0
+    for track in tracks:
+        size = copies * sizes.bytes[track.pair.tensor]
+        if groups[-1] and used + size > job.budget:
+            groups.append([])
+            used = 0
+        groups[-1].append(track)
+        used += size
+    everyone = {track.pair.tensor: track.pair.quant for track in tracks}
+    return [_chunk(job, group, everyone, first=number == 0) for number, group in enumerate(groups)]
+
+
+def _chunk(job: Job, tracks: list[Track], everyone: Mapping[str, str], *, first: bool) -> _Chunk:
+    made = [track.pair.tensor for track in tracks if track.pair.tensor in job.wanted.makers]
+    shadow = shadow_of(job.wanted, made, frozenset(everyone)) if job.origin else Shadow((), {})
+    for track in tracks:
+        track.region = shadow.nodes.get(track.pair.tensor, ())
+    needed = (*(track.pair.tensor for track in tracks), *shadow.fed)
+    return _Chunk(tuple(tracks), shadow, {name: everyone[name] for name in needed}, first)
+
+
+def _run(job: Job, chunk: _Chunk, sizes: Sizes, found: Streamed, number: int) -> Iterator[None]:
+    with contextlib.ExitStack() as stack:
+        sessions = _open(job, chunk, sizes, stack)
+        found.facts = found.facts or sessions.got.facts
+        for index, sample in enumerate(job.feed):
+            _compare_sample(job, chunk, sessions, sample.inputs, (sizes, found))
+            found.samples += chunk.with_outputs
+            yield
+            share = (number + (index + 1) / job.feed.count) / found.chunks
+            progress(f"comparing: chunk {number + 1} of {found.chunks}, sample {index + 1}", share)
+
+
+def _open(job: Job, chunk: _Chunk, sizes: Sizes, stack: contextlib.ExitStack) -> _Sessions:
+    cpu = parse_target("cpu")
+    ends = job.outputs if chunk.with_outputs else ()
+    theirs = list(dict.fromkeys([*chunk.partner.values(), *(name for _, name in ends)]))
+    ours = [*(track.pair.tensor for track in chunk.tracks), *(name for name, _ in ends)]
+    shadow = chunk.shadow if chunk.shadow.nodes else None
+    spec = AS_WRITTEN if job.target == cpu else SessionSpec()
+    got = stack.enter_context(open_session(shown(job.got, theirs), job.target, spec))
+    wanted = stack.enter_context(open_session(shown(job.wanted, ours, shadow, sizes.types), cpu, AS_WRITTEN))
+    executed = open_session(str(job.got.graph.path), job.target) if chunk.with_outputs else None
+    return _Sessions(wanted, got, stack.enter_context(executed) if executed is not None else None)
+
+
+def _compare_sample(
+    job: Job, chunk: _Chunk, sessions: _Sessions, inputs: Mapping[str, NDArray[Any]], into: tuple[Sizes, Streamed]
+) -> None:
+    sizes, found = into
+    other_inputs = as_declared(inputs, {spec.name: spec.dtype for spec in sessions.got.inputs})
+    theirs = sessions.got.run(other_inputs)
+    fed = {FED + name: theirs[chunk.partner[name]].astype(sizes.types[name], copy=False) for name in chunk.shadow.fed}
+    ours = {**sessions.wanted.run({**inputs, **fed}), **inputs}
+    del fed
+    if sessions.executed is not None:
+        real = sessions.executed.run(other_inputs)
+        for name, other in job.outputs:
+            found.outputs[name].add(ours[name], theirs[other])
+            found.executed[name].add(ours[name], real[other])
+    for track in chunk.tracks:
+        _compare_track(track, ours, theirs, job)
+
+
+def _compare_track(track: Track, ours: dict[str, NDArray[Any]], theirs: dict[str, NDArray[Any]], job: Job) -> None:
+    name = track.pair.tensor
+    wanted, got = ours[name], theirs[track.pair.quant]
+    scored = blocked_compare(wanted, got)
+    track.cumulative.add(scored)
+    if track.pair.grid is not None and track.pair.grid.limits is not None:
+        track.add_local(local_noise(wanted, track.pair.grid))
+    elif job.half and got.dtype.name == "float16":
+        track.local.add(blocked_compare(wanted, wanted.astype(got.dtype)))
+    if job.origin:
+        again = ours.pop(SHADOW + name, None)
+        track.introduced.add(scored if again is None else blocked_compare(again, got))

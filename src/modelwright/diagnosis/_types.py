@@ -1,0 +1,209 @@
+"""What a comparison of a model with its quantized form found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from modelwright.models import FileDigest
+
+DebugStatus = Literal["ok", "partial", "no_match", "failed", "interrupted"]
+MatchKind = Literal["name", "producer", "convert", "absorbed", "position"]
+Mode = Literal["static", "fp16", "dynamic", "weight-only", "same-model", "float"]
+DEFAULT_SAMPLES = 8
+DEFAULT_BUDGET = 1 << 30
+_MUCH_DB = 6.0
+
+
+@dataclass(frozen=True)
+class Activation:
+    """One tensor of the float model beside its counterpart. Decibels are null with a reason; `identical` is good news.
+
+    - local: the float value through this tensor's own Q/DQ pair, and nothing else
+    - cumulative: the float run against the quantized run
+    - introduced: what this tensor's own node and pair add, given the inputs they really got; `origin_share` is its
+      part of everything that was added anywhere
+    """
+
+    tensor_name: str
+    order: int
+    node: str
+    op_type: str
+    module: str
+    nodes: tuple[str, ...]
+    quant_tensor: str
+    match_kind: MatchKind
+    absorbed: str | None
+    dtype: str | None
+    local_sqnr_db: float | None
+    local_reason: str | None
+    cumulative_sqnr_db: float | None
+    cumulative_mean_db: float | None
+    cumulative_worst_db: float | None
+    cumulative_reason: str | None
+    introduced_sqnr_db: float | None
+    introduced_reason: str | None
+    origin_share: float | None
+    clip_fraction: float | None
+    clip_noise_share: float | None
+    cosine: float | None
+    max_abs: float | None
+    relative_l2: float | None
+
+
+@dataclass(frozen=True)
+class WeightScore:
+    """A stored tensor and what its quantized form stands for. `weight_name` is the float initializer's."""
+
+    weight_name: str
+    quant_name: str
+    node: str
+    dtype: str
+    granularity: str
+    elements: int
+    weight_sqnr_db: float | None
+    weight_reason: str | None
+    max_abs: float | None
+
+
+@dataclass(frozen=True)
+class OutputScore:
+    """One output. `executed` is the quantized model as onnxruntime really runs it, with integer kernels."""
+
+    output_name: str
+    quant_name: str
+    match_kind: MatchKind
+    cumulative_sqnr_db: float | None
+    cumulative_mean_db: float | None
+    cumulative_worst_db: float | None
+    cumulative_reason: str | None
+    executed_sqnr_db: float | None
+    executed_reason: str | None
+    cosine: float | None
+    max_abs: float | None
+    top1: float | None
+    samples: int
+    failed: int
+
+    @property
+    def lost_in_kernels(self) -> bool:
+        """Much worse as executed than as written."""
+        written, executed = self.cumulative_sqnr_db, self.executed_sqnr_db
+        return executed is not None and (99.0 if written is None else written) - executed > _MUCH_DB
+
+
+@dataclass(frozen=True)
+class Unmatched:
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Population statistics over the rows that have a number."""
+
+    count: int
+    mean: float | None
+    std: float | None
+    min: float | None
+    max: float | None
+
+
+@dataclass(frozen=True)
+class DebugSummary:
+    local: Spread
+    cumulative: Spread
+    weight: Spread
+
+
+@dataclass(frozen=True)
+class NoiseShare:
+    """A group of nodes and its part of the noise that was added anywhere."""
+
+    name: str
+    share: float
+    tensors: int
+
+
+@dataclass(frozen=True)
+class DataFacts:
+    """What the models were fed. `scale` is what pixels were multiplied with."""
+
+    kind: str
+    random: bool
+    samples: int
+    scale: float | None = None
+
+
+@dataclass(frozen=True)
+class Runtimes:
+    """What computed each side. Nothing here is a timing; `simulated` says that a simulator computed.
+
+    `saturates`: this machine's CPU kernels lost something when they were asked to add the largest 8-bit products.
+    """
+
+    reference: str
+    candidate: str
+    candidate_nodes: tuple[tuple[str, int], ...]
+    simulated: bool
+    onnxruntime: str
+    ep_version: str | None
+    cpu: str | None
+    saturates: bool
+
+
+@dataclass(frozen=True)
+class DebugReport:
+    """The whole comparison; rows are in graph order."""
+
+    status: DebugStatus
+    reason: str | None
+    mode: Mode
+    float_model: str
+    quant_model: str
+    target: str
+    samples: int
+    data: DataFacts
+    runtimes: Runtimes | None
+    model_outputs: tuple[OutputScore, ...]
+    activations: tuple[Activation, ...]
+    weights: tuple[WeightScore, ...]
+    biases: tuple[WeightScore, ...]
+    summary: DebugSummary
+    by_op_type: tuple[NoiseShare, ...]
+    by_module: tuple[NoiseShare, ...]
+    unmatched_float: tuple[Unmatched, ...]
+    unmatched_quant: tuple[Unmatched, ...]
+    notes: tuple[str, ...]
+    chunks: int
+    memory_budget_bytes: int
+    peak_rss_bytes: int | None = None
+    float_files: tuple[FileDigest, ...] = ()
+    quant_files: tuple[FileDigest, ...] = ()
+
+    @property
+    def worst_output_db(self) -> float | None:
+        """The lowest output SQNR, as executed; None when nothing differs or nothing is known."""
+        numbers = [item.executed_sqnr_db for item in self.model_outputs if item.executed_sqnr_db is not None]
+        return min(numbers) if numbers else None
+
+    @property
+    def saturated(self) -> bool:
+        """Is an output much worse as executed than as written, by kernels that saturate?"""
+        return (
+            self.runtimes is not None
+            and self.runtimes.saturates
+            and any(item.lost_in_kernels for item in self.model_outputs)
+        )
+
+    @property
+    def originators(self) -> tuple[Activation, ...]:
+        """Rows that add noise, the largest share first."""
+        adding = [row for row in self.activations if row.origin_share]
+        return tuple(sorted(adding, key=lambda row: (-(row.origin_share or 0.0), row.order)))
+
+
+class DebugInterrupted(KeyboardInterrupt):
+    """Ctrl-C; `partial` holds what was compared until then."""
+
+    partial: DebugReport

@@ -1,0 +1,138 @@
+"""Task accuracy of a candidate against its reference, on the same samples in the same run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+from modelwright._scratch import scratch
+from modelwright.errors import InputError, UsageError
+from modelwright.evaluation._dataset import RANDOM
+from modelwright.evaluation._models import Side
+from modelwright.evaluation._parts import Parts, parts_of
+from modelwright.evaluation._run import Job, measure_pair
+from modelwright.evaluation._types import Bound, DataChoice, EvalInterrupted, EvalOptions, EvalResult
+from modelwright.evaluation._verdict import judge, unjudged
+from modelwright.evaluation.tasks import canonical_name
+from modelwright.evaluation.tasks._custom import check_reference
+from modelwright.graph import model_bytes
+from modelwright.models import BuildSource, HfSource, digests_of, fetch, model_files, read_build, resolve_source
+from modelwright.targets import parse_target
+from modelwright.worker import ProgressCallback, read_so_far, run
+
+_STALL_S = 1800.0
+_MODEL = "model.onnx"
+
+
+def evaluate(
+    candidate: str | Path,
+    reference: str | Path,
+    data: DataChoice,
+    task: str | None = None,
+    options: EvalOptions | None = None,
+    *,
+    on_progress: ProgressCallback | None = None,
+) -> EvalResult:
+    """Measure both models and judge the difference.
+
+    `candidate` is an .onnx file or a build folder; `reference` may be a Hugging Face model too, which PyTorch runs.
+    Raises EvalInterrupted, with what was measured, when it ends early.
+    """
+    options = options or EvalOptions()
+    name = _checked(data, task, options)
+    ours = _side(candidate, options.target)
+    theirs = _side(reference, options.reference_target)
+    if isinstance(ours.model, HfSource):
+        raise UsageError(
+            f"{ours.name} is not an artifact",
+            cause="the candidate is what would be shipped: an .onnx file or a build folder",
+            fix="Build it first with `wright build`; PyTorch can be the --reference.",
+        )
+    if isinstance(ours.model, Parts) and name is None and options.metric is None:
+        raise UsageError(
+            f"{ours.name} is a build of several models",
+            cause="raw outputs are compared graph by graph",
+            fix=f"Compare one of them ({ours.name}/{ours.model.names[0]}/{_MODEL}), or score the build with --task.",
+        )
+    if data.processor is None and isinstance(theirs.model, HfSource):
+        data = replace(data, processor=theirs.model.folder)
+    with scratch("eval") as folder:
+        so_far = Path(folder, "so-far")
+        job = Job(ours, theirs, data, name, options.metric, options.settings, options.span, str(so_far))
+        try:
+            call, needed = measure_pair.call(job), _needed(job)
+            result = run(call, timeout=options.timeout_s, size=needed, stall=_STALL_S, on_progress=on_progress)
+        except KeyboardInterrupt:
+            found = read_so_far(so_far)
+            if found is None:
+                raise
+            stop = EvalInterrupted()
+            stop.partial = _about(unjudged(found, name, options), ours, theirs)
+            raise stop from None
+    return _about(judge(result.unwrap(), name, options), ours, theirs)
+
+
+def _needed(job: Job) -> int | None:
+    """The bytes it works on; what PyTorch, a data set by name or the user's metric take is unknown."""
+    models, data = (job.candidate.model, job.reference.model), Path(job.data.source).expanduser()
+    if job.metric is not None or not (data.exists() or job.data.source == RANDOM):
+        return None
+    files = [path for path in (data, *data.rglob("*")) if path.is_file()]
+    paths = [model for model in models if isinstance(model, str)]
+    if len(paths) < len(models):
+        return None
+    return sum(map(model_bytes, paths)) + sum(path.stat().st_size for path in files)
+
+
+def _checked(data: DataChoice, task: str | None, options: EvalOptions) -> str | None:
+    """The task's one spelling; combinations that mean nothing are refused before anything runs."""
+    name = canonical_name(task) if task is not None else None
+    if options.metric is not None:
+        check_reference(options.metric)
+    scored = name is not None or options.metric is not None
+    for wrong, problem, fix in (
+        (name is not None and options.metric is not None, "--task and --metric both say how to score", "Give one."),
+        (not scored and not options.outputs, "nothing says what to measure", "Give --task, --metric or --outputs."),
+        (options.max_drop is not None and not scored, "--max-drop needs a metric", "Add --task or --metric."),
+        (options.span is not None and not scored, "--span needs a metric", "Add --task or --metric."),
+        (options.span is not None and not 0 < options.span < math.inf, "--span must be positive", "--span 1.0"),
+        (bool(options.settings) and name is None, "--set is for tasks", "Add --task."),
+        (data.samples is not None and data.samples < 1, f"{data.samples} samples decide nothing", "--samples 500"),
+        (scored and data.source == RANDOM, "made-up inputs have no labels", "Use --data random with --outputs only."),
+        (_gated(options) and not options.outputs, "--min-cosine and --min-sqnr compare outputs", "Add --outputs."),
+        (data.scale is not None and data.scale <= 0, "--scale must be positive", "--scale 1/255"),
+    ):
+        if wrong:
+            raise UsageError(problem, cause="these options do not go together or mean nothing", fix=fix)
+    return name
+
+
+def _gated(options: EvalOptions) -> bool:
+    return options.min_cosine is not None or options.min_sqnr_db is not None
+
+
+def _side(model: str | Path, target: str) -> Side:
+    parse_target(target)
+    source = resolve_source(str(model))
+    if isinstance(source, HfSource):
+        return Side(source.name, source if source.folder else fetch(source), target)
+    if isinstance(source, BuildSource):
+        build = read_build(Path(source.folder))
+        return Side(str(model), str(build.model()) if len(build.parts) == 1 else parts_of(build), target)
+    if not Path(source.path).is_file():
+        raise InputError(f"{model} does not exist", cause="no such file", fix="Check the path.")
+    return Side(str(model), source.path, target)
+
+
+def _about(answer: EvalResult, ours: Side, theirs: Side) -> EvalResult:
+    return replace(answer, candidate=_named(answer.candidate, ours), reference=_named(answer.reference, theirs))
+
+
+def _named(bound: Bound, side: Side) -> Bound:
+    """With the files it is about."""
+    model = side.model
+    if isinstance(model, HfSource):
+        return replace(bound, files=digests_of(Path(str(model.folder)), model.files))
+    paths = [Path(place) for place in (model.first, model.second)] if isinstance(model, Parts) else [Path(model)]
+    return replace(bound, files=tuple(file for path in paths for file in model_files(path)))

@@ -1,0 +1,364 @@
+"""Both models on the same samples, row by row. Runs in a child, where all native and user code stays."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from modelwright._lazy import lazy
+from modelwright.data import generate
+from modelwright.errors import InputError, UsageError
+from modelwright.evaluation._dataset import RANDOM, Dataset, open_dataset, selected
+from modelwright.evaluation._feeds import Feeder, split
+from modelwright.evaluation._models import Model, Side, open_model
+from modelwright.evaluation._parts import DECODER_IDS
+from modelwright.evaluation._prepare import Preparer
+from modelwright.evaluation._types import Bound, DataChoice, EvalData, EvalOutput, SampleFailure
+from modelwright.evaluation.tasks import Context, CustomTask, EvalTask, Metric, Outputs, Row, make_task
+from modelwright.graph import load, summary
+from modelwright.metrics import Accumulator
+from modelwright.models import HfSource, read_config, specs_from_graph
+from modelwright.worker import SoFar, progress, task
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    np = lazy("numpy")
+
+RANDOM_ROWS = 8
+# Its scale is that of the whole batch, so an answer would depend on the sample's neighbours.
+_BATCH_DEPENDENT = "DynamicQuantizeLinear"
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the child is to do. Without `task` and `metric`, only raw outputs are compared."""
+
+    candidate: Side
+    reference: Side
+    data: DataChoice
+    task: str | None
+    metric: str | None
+    settings: Mapping[str, str]
+    span: float | None
+    so_far: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """One model's side of the metric. `contributions` are what the paired test works on; NaN is a failed sample.
+
+    `span` is the most by which one of them can change.
+    """
+
+    value: float | None
+    contributions: NDArray[Any]
+    span: float | None
+    more: Mapping[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    candidate: Bound
+    reference: Bound
+    data: EvalData
+    indexes: tuple[int, ...]
+    metric: Metric | None
+    chance: float | None
+    scored: tuple[Scored, Scored] | None
+    outputs: tuple[EvalOutput, ...]
+    failures: tuple[SampleFailure, ...]
+
+
+@task
+def measure_pair(job: Job) -> Measured:
+    """Open both models, run every chosen row through both, and score them."""
+    data = _random_rows(job) if job.data.source == RANDOM else open_dataset(job.data)
+    indexes = selected(data.count, job.data.samples, job.data.seed)
+    progress("opening the candidate")
+    with closing(open_model(job.candidate)) as candidate:
+        progress("opening the reference")
+        with closing(open_model(job.reference, candidate.inputs)) as reference:
+            return _Run(job, data, indexes, candidate, reference).measure()
+
+
+@dataclass
+class _Arm:
+    """One model, its task object, and what came of the samples so far."""
+
+    name: str
+    model: Model
+    feeder: Feeder
+    task: EvalTask | None
+    numbers: list[Any] = field(default_factory=list)
+
+    def answers(self, rows: Sequence[Row]) -> list[tuple[Outputs, ...]]:
+        """For each row the outputs of its views."""
+        if self.task is None:
+            return [(output,) for output in self._run(rows)]
+        found = []
+        by_hand = [self.task.answer(lambda view: self._run([view])[0], row) for row in rows]
+        if None not in by_hand:
+            return [answer for answer in by_hand if answer is not None]
+        views = [self.task.views(row) for row in rows]
+        flat = iter(self._run([view for group in views for view in group]))
+        for group in views:
+            found.append(tuple(next(flat) for _ in group))
+        return found
+
+    def _run(self, views: Sequence[Row]) -> list[Outputs]:
+        found: list[Outputs] = []
+        for chunk in self.feeder.chunks(views):
+            part = [views[index] for index in chunk]
+            taken = self.feeder.batch if self.feeder.fixed else len(part)
+            found += split(self.model.run(self.feeder.feeds(part)), len(part), taken)
+        return found
+
+    def score(self, row: Row, outputs: tuple[Outputs, ...]) -> str | None:
+        """Keep the sample's numbers; or say why there are none."""
+        reason = _broken(outputs)
+        numbers = None
+        if self.task is not None and reason is None:
+            numbers = self.task.score(row, outputs)
+            reason = None if _finite(numbers) else "its score is not finite"
+        self.numbers.append(None if reason else numbers)
+        return reason
+
+    def scored(self) -> Scored:
+        assert self.task is not None
+        metric, found = self.task.metric, self.task.collect(self.numbers)
+        good = [item for item in found if item is not None]
+        if len(good) < len(found) and metric.form == "mean" and metric.worst is not None and good:
+            rest = np.zeros(len(good[0]) - 1)
+            good = [np.append(metric.worst, rest) if item is None else item for item in found]
+        if len(good) < len(found) or not good:
+            return Scored(None, np.full(len(found), np.nan), None, {})
+        numbers = np.stack(good)
+        value, contributions = _contributions(self.task, numbers)
+        return Scored(value, contributions, _span(self.task, numbers, value), self.task.more(numbers))
+
+
+class _Run:
+    def __init__(self, job: Job, data: Dataset, indexes: list[int], candidate: Model, reference: Model) -> None:
+        self._job, self._data, self._indexes = job, data, indexes
+        folder = job.data.processor
+        head = _head_names(folder)
+        names = head or data.label_names
+        self._relabel = _label_map(data.label_names, head)
+        self._prepare = Preparer(candidate.inputs, folder, job.task, names, data.shared, candidate.longest)
+        writes = any(spec.name == DECODER_IDS for spec in candidate.inputs)
+        tokenizer = self._prepare.tokenizer if folder else None
+        context = Context(names, tokenizer, data.shared, writes, _generation(folder))
+        may_batch = not any(_depends_on_batch(side) for side in (job.candidate, job.reference))
+        self._arms = tuple(
+            _Arm(
+                name, model, Feeder(model.inputs, data.shared, job.data.scale, may_batch=may_batch), _task(job, context)
+            )
+            for name, model in (("candidate", candidate), ("reference", reference))
+        )
+        self._outputs: dict[str, Accumulator] = {}
+        self._problems: dict[str, str] = {}
+        self._failures: list[SampleFailure] = []
+        self._hash = hashlib.sha256()
+        self._so_far = SoFar(job.so_far)
+
+    def measure(self) -> Measured:
+        done = 0
+        for block in self._blocks():
+            rows = [self._row(index) for index in block]
+            answers = [arm.answers(rows) for arm in self._arms]
+            for index, row, ours, theirs in zip(block, rows, *answers, strict=True):
+                self._settle(index, row, ours, theirs)
+            self._refuse_idle_scale()
+            done += len(block)
+            self._so_far.offer(functools.partial(self._measured, done))
+            progress(f"{done} of {len(self._indexes)} samples", done / len(self._indexes))
+        return self._measured(done)
+
+    def _refuse_idle_scale(self) -> None:
+        if self._job.data.scale is not None and not any(arm.feeder.scaled for arm in self._arms):
+            raise InputError(
+                "--scale has nothing to scale",
+                cause="it is for uint8 pixels that the model takes as floats, and the data has none",
+                fix="Leave --scale out.",
+            )
+
+    def _blocks(self) -> Iterator[list[int]]:
+        size = max(arm.feeder.batch for arm in self._arms)
+        for start in range(0, len(self._indexes), size):
+            yield self._indexes[start : start + size]
+
+    def _row(self, index: int) -> Row:
+        row = self._prepare(self._data.row(index))
+        if self._relabel is not None:
+            row = {**row, "label": _relabelled(row["label"], self._relabel)}
+        for name in sorted(row):
+            if isinstance(row[name], np.ndarray | np.generic):
+                array = np.ascontiguousarray(row[name])
+                self._hash.update(f"{name}:{array.dtype.str}:{array.shape};".encode() + array.tobytes())
+        return row
+
+    def _settle(self, index: int, row: Row, ours: tuple[Outputs, ...], theirs: tuple[Outputs, ...]) -> None:
+        for arm, outputs in zip(self._arms, (ours, theirs), strict=True):
+            reason = arm.score(row, outputs)
+            if reason is not None:
+                self._failures.append(SampleFailure(index, arm.name, reason))
+        if self._arms[0].task is not None and not self._arms[0].task.compares_outputs:
+            return
+        for mine, wanted in zip(ours, theirs, strict=True):
+            self._compare(mine, wanted)
+
+    def _compare(self, mine: Outputs, wanted: Outputs) -> None:
+        # PyTorch may answer more than was exported; a graph may not.
+        names = list(mine) if isinstance(self._job.reference.model, HfSource) else list({**wanted, **mine})
+        for name in names:
+            if name not in mine or name not in wanted:
+                side = "candidate" if name not in mine else "reference"
+                self._problems[name] = f"the {side} has no such output"
+            else:
+                self._outputs.setdefault(name, Accumulator()).add(wanted[name], mine[name])
+
+    def _measured(self, done: int) -> Measured:
+        task = self._arms[1].task
+        scored = tuple(arm.scored() for arm in self._arms) if task is not None else None
+        outputs = [EvalOutput(name, found.aggregate(), None) for name, found in self._outputs.items()]
+        outputs += [EvalOutput(name, None, problem) for name, problem in self._problems.items()]
+        data = self._job.data
+        return Measured(
+            candidate=self._arms[0].model.bound,
+            reference=self._arms[1].model.bound,
+            data=EvalData(
+                source=data.source,
+                kind=self._data.kind,
+                available=self._data.count,
+                selected=done,
+                seed=data.seed,
+                digest=self._hash.hexdigest(),
+            ),
+            indexes=tuple(self._indexes[:done]),
+            metric=task.metric if task is not None else None,
+            chance=task.chance() if task is not None else None,
+            scored=(scored[0], scored[1]) if scored is not None else None,
+            outputs=tuple(outputs),
+            failures=tuple(self._failures),
+        )
+
+
+def _task(job: Job, context: Context) -> EvalTask | None:
+    """A new object each time: it may remember what it saw."""
+    if job.metric is None and job.task is None:
+        return None
+    found = CustomTask(job.metric) if job.metric is not None else make_task(job.task or "", context, job.settings)
+    if job.span is not None:
+        found.metric = _spanned(found.metric, job.span)
+    return found
+
+
+def _spanned(metric: Metric, span: float) -> Metric:
+    if metric.span is not None:
+        raise UsageError(
+            f"{metric.name} has a span of its own, {metric.span:g}",
+            cause="a declared one is for metrics whose scores have no bound",
+            fix="Leave the span out.",
+        )
+    return replace(metric, span=span)
+
+
+def _contributions(task: EvalTask, numbers: NDArray[Any]) -> tuple[float, NDArray[Any]]:
+    """The metric, and each sample's part in it: its own number for a mean, else its jackknife pseudo-value."""
+    if task.metric.form == "mean":
+        return float(numbers[:, 0].mean()), numbers[:, 0]
+    count = len(numbers)
+    if task.metric.form == "sums":
+        total = numbers.sum(axis=0)
+        whole = task.value(total)
+        without = np.array([task.value(total - numbers[index]) for index in range(count)])
+    else:
+        whole = task.value(numbers)
+        without = np.array([task.value(np.delete(numbers, index, axis=0)) for index in range(count)])
+    parts = count * whole - (count - 1) * without
+    # Centred on the metric itself; the small bias that the jackknife would correct is the same story on both sides.
+    return whole, parts - parts.mean() + whole
+
+
+def _span(task: EvalTask, numbers: NDArray[Any], whole: float) -> float | None:
+    """The most by which one contribution can change.
+
+    In a metric of sums, samples weigh differently: what the metric would lose if one of them, the heaviest that was
+    seen, were as bad as it can be, times the number of samples.
+    """
+    span, total = task.metric.span, numbers.sum(axis=0)
+    if span is None or task.metric.form != "sums":
+        return span
+    costs = [abs(whole - task.value(total - row + task.spoiled(row))) for row in numbers]
+    return max(span, len(numbers) * max(costs))
+
+
+def _broken(outputs: Sequence[Outputs]) -> str | None:
+    """NaN, or infinity above: an overflow. Infinity below is what masks are made of."""
+    for output in outputs:
+        for name, value in output.items():
+            if value.dtype.kind == "f":
+                bad = int(np.isnan(value).sum() + np.isposinf(value).sum())
+                if bad:
+                    return f"output {name} has {bad} NaN or infinite values"
+    return None
+
+
+def _finite(numbers: Any) -> bool:
+    items = numbers if isinstance(numbers, tuple | list) else (numbers,)
+    return all(bool(np.isfinite(np.asarray(item, np.float64)).all()) for item in items)
+
+
+def _depends_on_batch(side: Side) -> bool:
+    """A build of several graphs always takes one sample at a time."""
+    if not isinstance(side.model, str):
+        return False
+    return any(op.op_type == _BATCH_DEPENDENT for op in summary(load(side.model)).ops)
+
+
+def _random_rows(job: Job) -> Dataset:
+    assert isinstance(job.candidate.model, str)
+    specs = specs_from_graph(load(job.candidate.model))
+    count = job.data.samples or RANDOM_ROWS
+    return Dataset(RANDOM, count, lambda index: generate(specs, job.data.seed, index))
+
+
+def _head_names(folder: str | None) -> tuple[str, ...]:
+    """The classes in the order of the head, where a Hugging Face folder says it."""
+    names = _settings(folder, "config.json").get("id2label") or {}
+    found = tuple(str(names[key]) for key in sorted(names, key=int))
+    return () if all(name.startswith("LABEL_") for name in found) else found
+
+
+def _generation(folder: str | None) -> dict[str, Any]:
+    """How the model's answers begin and end; what its generation settings say goes before its configuration."""
+    both = (_settings(folder, name) for name in ("config.json", "generation_config.json"))
+    return {key: value for settings in both for key, value in settings.items() if value is not None}
+
+
+def _settings(folder: str | None, name: str) -> dict[str, Any]:
+    """A file of a Hugging Face folder; nothing where there is none."""
+    path = Path(folder or "", name)
+    if folder is None or not path.is_file():
+        return {}
+    return read_config(path)
+
+
+def _relabelled(label: Any, order: Sequence[int]) -> Any:
+    """Class numbers of the data as those of the head; negative ones mark what has no class."""
+    numbers = np.asarray(label)
+    return np.where(numbers >= 0, np.asarray(order)[np.maximum(numbers, 0)], numbers)
+
+
+def _label_map(data: Sequence[str], head: Sequence[str]) -> list[int] | None:
+    """From the data's class numbers to the head's, when both name their classes and the order differs."""
+    if not data or not head or list(data) == list(head)[: len(data)] or not set(data) <= set(head):
+        return None
+    return [head.index(name) for name in data]

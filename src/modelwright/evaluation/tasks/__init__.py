@@ -1,0 +1,19 @@
+"""Tasks: how rows and raw outputs become a metric. One small module per family, imported when asked for."""
+
+from modelwright.evaluation.tasks._base import Context, EvalTask, Metric, Outputs, Row, Run
+from modelwright.evaluation.tasks._custom import CustomTask
+from modelwright.evaluation.tasks._registry import ALIASES, TASKS, canonical_name, make_task
+
+__all__ = [
+    "ALIASES",
+    "TASKS",
+    "Context",
+    "CustomTask",
+    "EvalTask",
+    "Metric",
+    "Outputs",
+    "Row",
+    "Run",
+    "canonical_name",
+    "make_task",
+]

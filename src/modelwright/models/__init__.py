@@ -1,0 +1,91 @@
+"""What the user points at: one resolver, and reading a build folder back."""
+
+from modelwright.models._build_folder import (
+    MANIFEST,
+    MANIFEST_VERSION,
+    BuildCheck,
+    BuildFolder,
+    BuildPart,
+    FileDigest,
+    check_build,
+    digests_of,
+    model_files,
+    read_build,
+    recorded_inputs,
+)
+from modelwright.models._digest import (
+    file_digest,
+    require_file,
+)
+from modelwright.models._embedding import (
+    index_bound,
+)
+from modelwright.models._find import (
+    MODEL,
+    find_model,
+)
+from modelwright.models._guess import (
+    fitted,
+    sizes_in,
+    specs_from_graph,
+    symbolic_dims,
+    symbolic_sizes,
+)
+from modelwright.models._hf import (
+    HfSource,
+    read_config,
+    refuse_foreign,
+)
+from modelwright.models._hub import (
+    fetch,
+)
+from modelwright.models._resolve import (
+    BuildSource,
+    OnnxSource,
+    Source,
+    resolve_source,
+)
+from modelwright.models._task import (
+    TASKS,
+    Architecture,
+    canonical_task,
+    modality,
+    read_architecture,
+)
+
+__all__ = [
+    "MANIFEST",
+    "MANIFEST_VERSION",
+    "MODEL",
+    "TASKS",
+    "Architecture",
+    "BuildCheck",
+    "BuildFolder",
+    "BuildPart",
+    "BuildSource",
+    "FileDigest",
+    "HfSource",
+    "OnnxSource",
+    "Source",
+    "canonical_task",
+    "check_build",
+    "digests_of",
+    "fetch",
+    "file_digest",
+    "find_model",
+    "fitted",
+    "index_bound",
+    "modality",
+    "model_files",
+    "read_architecture",
+    "read_build",
+    "read_config",
+    "recorded_inputs",
+    "refuse_foreign",
+    "require_file",
+    "resolve_source",
+    "sizes_in",
+    "specs_from_graph",
+    "symbolic_dims",
+    "symbolic_sizes",
+]

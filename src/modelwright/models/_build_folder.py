@@ -1,0 +1,225 @@
+"""A folder that a build wrote, and the proof that it still is what was built.
+
+`wright.json` names the digest of every file and is sealed itself, so a file that was exchanged and a manifest that was
+edited are both noticed. Whoever opens a build folder does it here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from modelwright._json import loads
+from modelwright._lazy import lazy
+from modelwright._output import is_sealed
+from modelwright.errors import InputError, UsageError
+from modelwright.graph import load, summary
+from modelwright.models._digest import file_digest
+from modelwright.store import DELIVERY_NOTE
+from modelwright.vocabulary import InputSpec, TensorSpec
+
+if TYPE_CHECKING:
+    import pydantic
+
+    from modelwright.store import JsonValue
+else:
+    pydantic = lazy("pydantic")
+
+MANIFEST = "wright.json"
+MANIFEST_VERSION = 2
+_AGAIN = "build it again, or give the .onnx file itself to use it as a plain model"
+
+
+@dataclass(frozen=True)
+class FileDigest:
+    """A file by its content. The name is relative, with forward slashes."""
+
+    name: str
+    sha256: str
+    size: int
+
+
+@dataclass(frozen=True)
+class BuildPart:
+    """One model of a build: where it is, all its files by their names in the build folder, what it is fed."""
+
+    name: str
+    folder: str
+    model: str
+    files: tuple[FileDigest, ...]
+    inputs: InputSpec
+
+
+@dataclass(frozen=True)
+class BuildFolder:
+    """What the manifest says. `links` say how the parts feed each other."""
+
+    path: Path
+    parts: tuple[BuildPart, ...]
+    links: tuple[Mapping[str, str], ...]
+    recipe: Mapping[str, JsonValue]
+
+    def model(self, part: str | None = None) -> Path:
+        """The .onnx file of a part; of the only one, where none is named."""
+        found = [item for item in self.parts if part in (None, item.name)]
+        if len(found) != 1:
+            raise UsageError(
+                f"{self.path.name} is a build of several models",
+                cause=f"its parts are {', '.join(item.name for item in self.parts)}",
+                fix=f"point at one of them, for example {self.path / self.parts[0].model}",
+            )
+        return self.path / found[0].model
+
+
+@dataclass(frozen=True)
+class BuildCheck:
+    """A build folder beside its manifest. `files` are those that the manifest names, as they were built."""
+
+    folder: Path
+    missing: tuple[str, ...]
+    changed: tuple[str, ...]
+    extra: tuple[str, ...]
+    files: tuple[FileDigest, ...]
+
+    @property
+    def whole(self) -> bool:
+        return not (self.missing or self.changed or self.extra)
+
+
+def read_build(folder: Path) -> BuildFolder:
+    """The build, if every file of it is what was built. Files that somebody added are no concern here."""
+    data = _manifest(folder)
+    if not is_sealed(data):
+        raise _not_as_built(folder, f"{MANIFEST} was changed")
+    build = _parsed(folder, data)
+    for file in _files(build):
+        state = _state(folder, file)
+        if state is not None:
+            raise _not_as_built(folder, f"{file.name} {'is missing' if state == 'missing' else 'was changed'}")
+    return build
+
+
+def check_build(folder: Path) -> BuildCheck:
+    """Everything that differs from what was built."""
+    data = _manifest(folder)
+    sealed = is_sealed(data)
+    try:
+        files = tuple(_files(_parsed(folder, data)))
+    except InputError:
+        if sealed:
+            raise
+        return BuildCheck(folder, (), (MANIFEST,), (), ())  # edited beyond reading: it names no files
+    states = {file.name: _state(folder, file) for file in files}
+    changed = [name for name, state in states.items() if state == "changed"]
+    return BuildCheck(
+        folder,
+        missing=tuple(name for name, state in states.items() if state == "missing"),
+        changed=tuple(changed if sealed else [MANIFEST, *changed]),
+        extra=tuple(sorted(_present(folder) - {MANIFEST, DELIVERY_NOTE, *states})),
+        files=files,
+    )
+
+
+def recorded_inputs(model: Path) -> InputSpec:
+    """What an export recorded about the inputs of a model, if the model is that of a build, and nothing was changed."""
+    for folder, place in ((model.parent, ""), (model.parent.parent, model.parent.name)):
+        part = _part_at(folder, place, model)
+        if part is not None:
+            return part.inputs
+    return ()
+
+
+def model_files(path: Path) -> tuple[FileDigest, ...]:
+    """What a model is, by content: the file, and the weights or compiled parts beside it."""
+    present = [file.name for file in summary(load(path)).files if file.size_bytes is not None]
+    return digests_of(path.parent, present)
+
+
+def digests_of(folder: Path, names: Iterable[str]) -> tuple[FileDigest, ...]:
+    """The named files of a folder, each with its digest."""
+    return tuple(FileDigest(name, file_digest(folder / name), (folder / name).stat().st_size) for name in names)
+
+
+def _part_at(folder: Path, place: str, model: Path) -> BuildPart | None:
+    if not (folder / MANIFEST).is_file() or not is_sealed(data := _manifest(folder)):
+        return None
+    for part in _parsed(folder, data).parts:
+        own = next((file for file in part.files if file.name == part.model), None)
+        if part.folder == place and folder / part.model == model and own is not None:
+            return part if _state(folder, own) is None else None
+    return None
+
+
+def _manifest(folder: Path) -> bytes:
+    if not (folder / MANIFEST).is_file():
+        raise InputError(
+            f"{folder} is not a build folder", cause=f"it has no {MANIFEST}", fix="give a folder that a build wrote"
+        )
+    try:
+        return (folder / MANIFEST).read_bytes()
+    except OSError as error:
+        raise _unreadable(folder, error) from error
+
+
+def _parsed(folder: Path, data: bytes) -> BuildFolder:
+    try:
+        document = loads(data)
+        if document["schema_version"] != MANIFEST_VERSION:
+            raise ValueError(f"it has version {document['schema_version']}, this is version {MANIFEST_VERSION}")
+        parts = tuple(_part(component) for component in document["components"])
+        return BuildFolder(folder.absolute(), parts, tuple(map(dict, document["links"])), dict(document["recipe"]))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _unreadable(folder, error) from error
+
+
+def _part(component: Mapping[str, Any]) -> BuildPart:
+    place = str(component["folder"])
+    files = tuple(
+        FileDigest(_inside(place, file["name"]), str(file["sha256"]), int(file["size"])) for file in component["files"]
+    )
+    model = next(file.name for file in files if file.name.endswith(".onnx")) if files else ""
+    return BuildPart(str(component["name"]), place, model, files, _typed(component["inputs"]))
+
+
+def _inside(place: str, name: str) -> str:
+    found = PurePosixPath(place, name)
+    if found.is_absolute() or ".." in found.parts or "\\" in name:
+        raise ValueError(f"{name} leads out of the folder")
+    return str(found)
+
+
+def _typed(inputs: Any) -> InputSpec:
+    return tuple(pydantic.TypeAdapter(tuple[TensorSpec, ...]).validate_python(inputs))
+
+
+def _files(build: BuildFolder) -> Iterator[FileDigest]:
+    for part in build.parts:
+        yield from part.files
+
+
+def _state(folder: Path, file: FileDigest) -> str | None:
+    """How a file differs from what was built, or None."""
+    path = folder / file.name
+    if not path.is_file():
+        return "missing"
+    same = path.stat().st_size == file.size and file_digest(path) == file.sha256
+    return None if same else "changed"
+
+
+def _present(folder: Path) -> set[str]:
+    found = set()
+    for place, _, names in os.walk(folder):
+        found |= {Path(place, name).relative_to(folder).as_posix() for name in names}
+    return found
+
+
+def _not_as_built(folder: Path, what: str) -> InputError:
+    return InputError(f"{folder} is not what was built", cause=what, fix=f"`wright verify` lists it; {_AGAIN}")
+
+
+def _unreadable(folder: Path, error: Exception) -> InputError:
+    what = f"{type(error).__name__} {' '.join(str(error).split())[:160]}".rstrip()
+    return InputError(f"{folder} cannot be read as a build", cause=f"{MANIFEST}: {what}", fix=_AGAIN)

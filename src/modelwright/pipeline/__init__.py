@@ -1,0 +1,61 @@
+"""From a source and a recipe to a delivered build."""
+
+from modelwright.pipeline._analyze import (
+    Analysis,
+    Suggestion,
+    analyze,
+    place,
+)
+from modelwright.pipeline._build import (
+    BuildResult,
+    Built,
+    PlannedStage,
+    build,
+    plan,
+)
+from modelwright.pipeline._manifest import (
+    assemble,
+    check_folder,
+    deliver,
+    manifest,
+)
+from modelwright.pipeline._recipe import (
+    Reasons,
+    Recipe,
+    make_recipe,
+    read_layer,
+    recipe_file,
+    toml_text,
+)
+from modelwright.pipeline._rehearsal import (
+    rehearse,
+)
+from modelwright.pipeline._resolve import (
+    Wishes,
+    resolve_recipe,
+)
+
+__all__ = [
+    "Analysis",
+    "BuildResult",
+    "Built",
+    "PlannedStage",
+    "Reasons",
+    "Recipe",
+    "Suggestion",
+    "Wishes",
+    "analyze",
+    "assemble",
+    "build",
+    "check_folder",
+    "deliver",
+    "make_recipe",
+    "manifest",
+    "place",
+    "plan",
+    "read_layer",
+    "recipe_file",
+    "rehearse",
+    "resolve_recipe",
+    "toml_text",
+]

@@ -1,0 +1,131 @@
+"""`wright.json`: what a build folder is, and everything that made it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from modelwright import __version__
+from modelwright._json import dumps, plain
+from modelwright._output import SEAL, sealed
+from modelwright.errors import UsageError
+from modelwright.models import MANIFEST, MANIFEST_VERSION, HfSource, OnnxSource
+from modelwright.pipeline._build import SINGLE, BuildResult, Built
+from modelwright.pipeline._recipe import Recipe
+from modelwright.plan import MODEL, installed
+from modelwright.store import Artifact, FileEntry, Produced, Store, stage_key
+from modelwright.targets import catalogue
+
+_LIBRARIES = ("onnxruntime", "onnx", "onnx-ir", "numpy", "torch", "transformers")
+
+
+def deliver(result: BuildResult, folder: Path, *, store: Store, overwrite: bool = False) -> Path:
+    """Write the build as a folder: a view of the store, swapped in whole, so that no stale file survives."""
+    store.materialize(assemble(result, store), folder, overwrite=overwrite)
+    return folder
+
+
+def check_folder(source: OnnxSource | HfSource, folder: Path | None, *, store: Store, overwrite: bool) -> None:
+    """Refuse before building a folder that the build could not go to; the model's own folder is never one."""
+    if folder is None:
+        return
+    if folder.resolve() == _own_folder(source):
+        raise UsageError(
+            f"{folder} is the model's own folder",
+            cause="what is there would be taken for the build, or the build for it",
+            fix="choose another folder",
+        )
+    store.check_destination(folder, (MANIFEST, MODEL), overwrite=overwrite)
+
+
+def _own_folder(source: OnnxSource | HfSource) -> Path | None:
+    """A model of the Hub has none: it is fetched into a cache of its own."""
+    if isinstance(source, OnnxSource):
+        return Path(source.path).resolve().parent
+    return Path(source.folder).resolve() if source.folder is not None else None
+
+
+def assemble(result: BuildResult, store: Store) -> Artifact:
+    """The build as one artifact: the final files of every component, and the manifest."""
+    inputs = {component.name: component.final.digest for component in result.components}
+    gates = {component.name: component.stages[-1].key.digest for component in result.components}
+    params = {"recipe": _shown(result.recipe), "source": result.source, "identity": result.identity, "gates": gates}
+    key = stage_key(stage="build", version="2", libraries={}, inputs=inputs, params=params)
+
+    def produce(workdir: Path) -> Produced:
+        (workdir / MANIFEST).write_bytes(sealed(dumps(manifest(result)) + "\n"))
+        finished = (file for component in result.components for file in _finished(result, component))
+        return Produced(roles={MANIFEST: "manifest"}, reused=tuple(finished))
+
+    return store.once(key, produce, label=f"{result.source} for {result.target}").artifact
+
+
+def manifest(result: BuildResult) -> dict[str, Any]:
+    """No path of this machine is in it."""
+    return {
+        "schema_version": MANIFEST_VERSION,
+        "tool": f"modelwright {__version__}",
+        "source": {"name": result.source, "identity": result.identity, "task": result.task},
+        "target": result.target,
+        "precision": result.recipe.precision,
+        "passed": result.passed,
+        "recipe": _shown(result.recipe).model_dump(mode="json"),
+        "libraries": {name: installed(name) for name in _LIBRARIES} | _eps(),
+        "components": [_entry(result, component) for component in result.components],
+        "links": plain(result.links),
+        "seal": SEAL,
+    }
+
+
+def _eps() -> dict[str, str]:
+    return {name: version for name in catalogue().packages() if (version := installed(name)) is not None}
+
+
+def _shown(recipe: Recipe) -> Recipe:
+    """Without a path of this machine: calibration data is named as seen from here, or by its own name."""
+    path = Path(recipe.calibration)
+    if not path.is_absolute():
+        return recipe
+    near = path.relative_to(Path.cwd()).as_posix() if path.is_relative_to(Path.cwd()) else path.name
+    return recipe.model_copy(update={"calibration": near})
+
+
+def _entry(result: BuildResult, component: Built) -> dict[str, Any]:
+    return {
+        "name": component.name,
+        "folder": _folder(result, component),
+        "passed": component.passed,
+        "files": [
+            {"name": _short(component, f.name), "sha256": f.digest, "size": f.size} for f in component.final.files
+        ],
+        "inputs": plain(component.inputs),
+        "stages": [
+            {
+                "stage": stage.stage,
+                "key": stage.key.digest,
+                "files": {file.name: file.digest for file in stage.artifact.files},
+                "seconds": stage.seconds,
+                "cpu_seconds": stage.cpu_seconds,
+                "peak_rss_bytes": stage.peak_rss_bytes,
+                "outcome": stage.outcome,
+            }
+            for stage in component.stages
+        ],
+    }
+
+
+def _folder(result: BuildResult, component: Built) -> str:
+    return "" if len(result.components) == 1 and component.name == SINGLE else component.name
+
+
+def _short(component: Built, name: str) -> str:
+    return name.removeprefix(f"{component.final.folder}/") if component.final.folder else name
+
+
+def _finished(result: BuildResult, component: Built) -> Iterator[FileEntry]:
+    """The final files of a component, under the names they have in the build folder."""
+    folder = PurePosixPath(_folder(result, component))
+    for file in component.final.files:
+        yield dataclasses.replace(file, name=str(folder / _short(component, file.name)))

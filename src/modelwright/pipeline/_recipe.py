@@ -1,0 +1,159 @@
+"""The recipe: one typed, fully resolved description of a build. Unknown keys are errors."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from modelwright._json import dumps, loads, plain
+from modelwright._output import SEAL
+from modelwright.errors import InputError, did_you_mean
+from modelwright.models import require_file
+from modelwright.stages.compile import CompileParams
+from modelwright.stages.export import ExportParams
+from modelwright.stages.optimize import OptimizeParams
+from modelwright.stages.quantize import QuantizeParams
+from modelwright.stages.validate import ValidateParams
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+Layer = dict[str, Any]
+_SEALED = "seal"
+_STAGES = ("export", "optimize", "quantize", "compile")
+_SECTIONS = (*_STAGES, "validation")
+
+
+@dataclass(frozen=True)
+class Reasons:
+    """Why values are what they are, in words; null where there was nothing to decide."""
+
+    reduce_range: str | None = None
+
+
+class Recipe(BaseModel):
+    """A section that is null is a stage that does not run."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    schema_version: Literal[1] = 1
+    policy_version: int = Field(description="What `auto` meant when this was resolved.")
+    target: str = Field(description="As in --target, for example qnn-npu:soc=x-elite.")
+    precision: str = Field(description="The precision the finished artifact must measure.")
+    export: ExportParams | None = Field(description="Hugging Face sources only.")
+    optimize: OptimizeParams | None
+    quantize: QuantizeParams | None
+    calibration: str = Field("random", description="random, a folder of .npz, one .npz, or file.py:function.")
+    calibration_seed: int = 0
+    compile: CompileParams | None
+    validation: ValidateParams = ValidateParams()
+    reasons: Reasons = Field(Reasons(), description="Written by resolving, never read.")
+
+
+def read_layer(path: Path) -> Layer:
+    """A recipe file, whole or partial, TOML or JSON; only its syntax is checked here."""
+    require_file(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+        found = loads(text) if path.suffix.lower() == ".json" else _toml_table(text)
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist", cause="no such file", fix="check the path of the recipe") from None
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{path.name} cannot be read as a recipe", cause=str(error), fix="`wright config` writes one to start from"
+        ) from None
+    if not isinstance(found, dict):
+        raise InputError(f"{path.name} is not a recipe", cause="it holds no table", fix="see `wright config --help`")
+    return {key: value for key, value in found.items() if key != _SEALED}
+
+
+def require_layer(layer: Layer, origin: str) -> None:
+    """Every value is of the kind its key wants, before anything is decided by it."""
+    needed = {"export": {"task": ""}, "compile": {"target": ""}}
+    given = {
+        key: {**needed.get(key, {}), **value} if isinstance(value, dict) else value for key, value in layer.items()
+    }
+    make_recipe({"policy_version": 0, "target": "", "precision": "", **dict.fromkeys(_STAGES), **given}, origin)
+
+
+def _toml_table(text: str) -> Layer:
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def merged(base: Layer, over: Layer) -> Layer:
+    """`over` wins key by key. Absent means unset; an explicit null switches a stage off."""
+    result = dict(base)
+    for key, value in over.items():
+        before = result.get(key)
+        result[key] = merged(before, value) if isinstance(before, dict) and isinstance(value, dict) else value
+    return result
+
+
+def make_recipe(layer: Layer, origin: str) -> Recipe:
+    try:
+        return Recipe.model_validate(layer)
+    except ValidationError as error:
+        raise _explained(error.errors()[0], origin) from None
+
+
+def toml_text(recipe: Recipe) -> str:
+    """The recipe as TOML. A stage that does not run is written as `stage = false`, since TOML has no null."""
+    data = recipe.model_dump(mode="json")
+    lines = [
+        f"{key} = {_toml(value)}" for key, value in data.items() if not isinstance(value, dict) and value is not None
+    ]
+    lines += [f"{key} = false" for key in _SECTIONS if data[key] is None]
+    for key, section in data.items():
+        if isinstance(section, dict):
+            lines += ["", f"[{key}]"]
+            lines += [f"{name} = {_toml(value)}" for name, value in section.items() if value is not None]
+    return "\n".join(lines) + "\n"
+
+
+def recipe_file(recipe: Recipe, suffix: str = ".toml") -> str:
+    """The recipe as a file for the user to keep and edit."""
+    if suffix == ".json":
+        return dumps({**plain(recipe), _SEALED: SEAL}) + "\n"
+    return f"{toml_text(recipe)}\n# {SEAL}\n"
+
+
+def _toml(value: Any) -> str:
+    """JSON is TOML for strings, numbers, booleans and arrays; tables inside arrays need `=`."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _explained(problem: ErrorDetails, origin: str) -> InputError:
+    where = ".".join(str(part) for part in problem["loc"])
+    if problem["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+        section, _, key = where.rpartition(".")
+        known = _known_keys(section)
+        return InputError(
+            f"{origin}: unknown key '{where}'",
+            cause=f"known keys here are {', '.join(known)}",
+            fix=did_you_mean(key, known) or "remove it",
+        )
+    return InputError(
+        f"{origin}: '{where}' is not right", cause=problem["msg"], fix="`wright config --schema` shows what fits"
+    )
+
+
+def _known_keys(section: str) -> list[str]:
+    if not section:
+        return list(Recipe.model_fields)
+    schema = Recipe.model_json_schema()
+    for name, definition in schema["$defs"].items():
+        if name.lower().startswith(section.split(".")[0].rstrip("e").removesuffix("ation")):
+            return list(definition["properties"])
+    return []

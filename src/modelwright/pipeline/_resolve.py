@@ -1,0 +1,184 @@
+"""From a source, a target and what the user said to a resolved recipe. The host is asked only for `isa=host`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from modelwright.data import ReaderCalibration, calibration_source, data_sizes
+from modelwright.errors import UsageError
+from modelwright.graph import load, summary
+from modelwright.models import HfSource, OnnxSource, symbolic_dims, symbolic_sizes
+from modelwright.pipeline._recipe import Layer, Recipe, make_recipe, merged, require_layer
+from modelwright.pipeline._weights import settle_weights
+from modelwright.stages.optimize import PRESETS, resolve_passes
+from modelwright.stages.quantize import canonical, steps_of
+from modelwright.targets import Target, catalogue, on_this_host, parse_target
+
+DEFAULT_PASSES = ("portable",)
+# Made-up inputs show that a graph was put together rightly, and no more of them would show more.
+MADE_UP_SAMPLES = 2
+_FIXED_SHAPE_DEVICES = ("npu",)
+_DECIDED = ("policy_version", "reasons")
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What was said on the command line; None and empty are "not said"."""
+
+    precision: str | None = None
+    passes: tuple[str, ...] | None = None
+    calibration: str | None = None
+    samples: int | None = None
+    compile: bool | None = None
+    opset: int | None = None
+    dims: tuple[tuple[str, int], ...] = ()
+
+
+def resolve_recipe(
+    source: OnnxSource | HfSource,
+    target: Target,
+    wishes: Wishes | None = None,
+    file: Layer | None = None,
+    *,
+    planning: bool = False,
+) -> Recipe:
+    """Defaults of the policy, then the recipe file, then the command line; `auto` becomes a value.
+
+    `planning` runs no code of the user's: dimensions that only a reader knows stay open.
+    """
+    wishes, file, asked = wishes or Wishes(), _tidy(file or {}), target
+    target = on_this_host(asked)
+    require_layer(file, "the recipe")
+    if "target" in file and on_this_host(parse_target(str(file["target"]))) != target:
+        raise UsageError(
+            "the recipe is for another target",
+            cause=f"it says {file['target']}, the command says {target}",
+            fix=f"remove target from the recipe, or use --target {file['target']}",
+        )
+    precision, quantize = _precision(source, target, wishes, file)
+    layer = merged(_defaults(source, target), file)
+    layer = merged(layer, _said(wishes, layer, target))
+    layer["target"], layer["precision"] = str(target), precision
+    layer["quantize"] = {**(layer["quantize"] or {}), "precision": precision} if quantize else None
+    if wishes.samples is not None and quantize:
+        layer["quantize"]["samples"] = wishes.samples
+    _spell_out(layer, source, target, wishes, planning=planning)
+    return settle_weights(make_recipe(layer, "the recipe"), target, asked)
+
+
+def _tidy(file: Layer) -> Layer:
+    """`stage = false` is TOML's way to say null; what resolving decides is not taken from the file."""
+    return {key: None if value is False else value for key, value in file.items() if key not in _DECIDED}
+
+
+def _precision(source: OnnxSource | HfSource, target: Target, wishes: Wishes, file: Layer) -> tuple[str, bool]:
+    """The precision of the result, and whether a quantize stage has to make it."""
+    section = file.get("quantize")
+    asked = wishes.precision or file.get("precision")
+    if asked is None and isinstance(section, dict):
+        asked = section.get("precision")
+    switched_off = "quantize" in file and section is None
+    if asked in (None, "auto"):
+        own = summary(load(source.path)).precision.label if isinstance(source, OnnxSource) else "fp32"
+        if own != "fp32" or switched_off:
+            return own or "unknown", False
+        asked = target.auto_precision
+    word = canonical(str(asked))
+    if not target.accepts_qdq and any(step.kind == "static" for step in steps_of(word)):
+        raise UsageError(
+            f"{word} cannot be built for {target}",
+            cause=f"{target.provider.name} quantizes by itself, and a quantized graph aborts its compiler",
+            fix="leave --precision out, or use fp32 or fp16",
+        )
+    if switched_off and wishes.precision is None:
+        return word, False
+    return word, word != "fp32"
+
+
+def _defaults(source: OnnxSource | HfSource, target: Target) -> Layer:
+    export: Layer | None = None
+    if isinstance(source, HfSource):
+        export = {
+            "task": source.task,
+            "random_weights": source.random_weights,
+            "trust_remote_code": source.trust_remote_code,
+        }
+    # An EPContext is made for one chip; without a chip the target compiles when the model is loaded.
+    compiled = {"target": str(target)} if target.names_chip and target.provider.ep_context else None
+    return {
+        "policy_version": catalogue().policy_version,
+        "export": export,
+        "optimize": {"passes": list(DEFAULT_PASSES)},
+        "quantize": None,
+        "compile": compiled,
+        "validation": {},
+    }
+
+
+def _said(wishes: Wishes, layer: Layer, target: Target) -> Layer:
+    said: Layer = {}
+    if wishes.calibration is not None:
+        said["calibration"] = wishes.calibration
+    if wishes.passes is not None:
+        said["optimize"] = {"passes": list(wishes.passes)}
+    if wishes.opset is not None:
+        section = "export" if layer["export"] is not None else "optimize"
+        said[section] = {**said.get(section, {}), "opset": wishes.opset}
+    if wishes.compile is False:
+        said["compile"] = None
+    elif wishes.compile:
+        _require_compiler(target)
+        said["compile"] = {"target": str(target)}
+    return said
+
+
+def _require_compiler(target: Target) -> None:
+    if not target.provider.ep_context:
+        raise UsageError(
+            f"{target} cannot be compiled",
+            cause=f"{target.provider.name} has no EPContext format",
+            fix="leave --compile out; the model is compiled when it is loaded",
+        )
+
+
+def _spell_out(layer: Layer, source: OnnxSource | HfSource, target: Target, wishes: Wishes, *, planning: bool) -> None:
+    """Presets become passes, and an NPU gets fixed shapes, so that the recipe says what will really run."""
+    if layer["compile"] is not None:
+        layer["compile"] = {**layer["compile"], "target": str(target)}
+    if layer.get("calibration", "random") == "random" and isinstance(layer["validation"], dict):
+        layer["validation"] = {"samples": MADE_UP_SAMPLES, **layer["validation"]}
+    optimize: dict[str, Any] | None = layer["optimize"]
+    if optimize is None and not wishes.dims:
+        return
+    optimize = dict(optimize or {})
+    names = [name for word in optimize.get("passes", []) for name in PRESETS.get(word, (word,))]
+    optimize["passes"] = list(resolve_passes(names))
+    sizes = dict(optimize.get("fix_dims") or ())
+    if "fix_dims" not in optimize and isinstance(source, OnnxSource) and target.device in _FIXED_SHAPE_DEVICES:
+        sizes = _sizes(Path(source.path), str(layer.get("calibration", "random")), dict(wishes.dims), planning=planning)
+    optimize["fix_dims"] = sorted({**sizes, **dict(wishes.dims)}.items())
+    layer["optimize"] = optimize
+
+
+def _sizes(model: Path, calibration: str, said: dict[str, int], *, planning: bool) -> dict[str, int]:
+    """What is said, then what the user's data has, then what a dimension's name suggests."""
+    data = calibration_source(calibration)
+    if planning and isinstance(data, ReaderCalibration):
+        return {}
+    graph = load(model)
+    seen = data_sizes(data, model) if calibration != "random" and symbolic_dims(graph) - said.keys() else {}
+    return symbolic_sizes(graph, {**seen, **said})
+
+
+def waits_for_reader(source: OnnxSource | HfSource, recipe: Recipe) -> bool:
+    """Does the user's function, which a plan does not run, decide dimensions of the model?"""
+    fixed = dict(recipe.optimize.fix_dims) if recipe.optimize is not None else {}
+    return (
+        isinstance(source, OnnxSource)
+        and recipe.optimize is not None
+        and isinstance(calibration_source(recipe.calibration), ReaderCalibration)
+        and parse_target(recipe.target).device in _FIXED_SHAPE_DEVICES
+        and bool(symbolic_dims(load(source.path)) - fixed.keys())
+    )

@@ -1,0 +1,43 @@
+"""How many bits 8-bit weights may use: all of them only where no CPU of the target saturates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from modelwright.pipeline._recipe import Reasons, Recipe
+from modelwright.stages.quantize import integer_products
+from modelwright.targets import Target, read_cpu
+
+
+def settle_weights(recipe: Recipe, target: Target, asked: Target) -> Recipe:
+    """`reduce_range` becomes a value where nobody said it, with the reason.
+
+    `asked` is the target before this host was put in for `isa=host`.
+    """
+    params = recipe.quantize
+    if params is None:
+        return recipe
+    matters = integer_products(params)
+    policy = matters and target.exact_products is False
+    said = policy if params.reduce_range is None else params.reduce_range
+    why = _reason(target, asked) if said == policy else "it was asked for"
+    params = replace(params, reduce_range=said)
+    return recipe.model_copy(update={"quantize": params, "reasons": Reasons(reduce_range=why if matters else None)})
+
+
+def _reason(target: Target, asked: Target) -> str | None:
+    if target.exact_products is None:
+        return None
+    if target.isa is None:
+        reason = f"{target} builds may run on CPUs whose 8-bit products saturate; {target}:isa=vnni keeps 8 bits"
+    elif target.exact_products:
+        reason = f"CPUs with {target.isa} add 8-bit products up exactly"
+    else:
+        reason = f"CPUs with {target.isa} and no more add 8-bit products in 16 bits, which saturate"
+    return reason if target == asked else f"{_host()}: {reason}"
+
+
+def _host() -> str:
+    cpu = read_cpu()
+    flags = ", ".join(cpu.features or ()) or cpu.features_reason or "no flags"
+    return f"this host ({cpu.model or 'unknown CPU'}; {flags})"

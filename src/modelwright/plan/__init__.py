@@ -1,0 +1,27 @@
+"""Running stages through the store."""
+
+from modelwright.plan._stage import (
+    MODEL,
+    ModelInput,
+    StageCall,
+    StageEvent,
+    StageResult,
+    Watcher,
+    installed,
+    model_paths,
+    peek_stage,
+    run_stage,
+)
+
+__all__ = [
+    "MODEL",
+    "ModelInput",
+    "StageCall",
+    "StageEvent",
+    "StageResult",
+    "Watcher",
+    "installed",
+    "model_paths",
+    "peek_stage",
+    "run_stage",
+]

@@ -1,0 +1,25 @@
+"""The smallest change that makes a quantized model good enough."""
+
+from modelwright.repairs._search import (
+    fix,
+    keeps_to_7_bits,
+)
+from modelwright.repairs._types import (
+    FixOptions,
+    FixPlan,
+    FixResult,
+    FixRow,
+    FixScore,
+    Raise,
+)
+
+__all__ = [
+    "FixOptions",
+    "FixPlan",
+    "FixResult",
+    "FixRow",
+    "FixScore",
+    "Raise",
+    "fix",
+    "keeps_to_7_bits",
+]

@@ -1,0 +1,150 @@
+"""From a report to things that can be done: which nodes to leave float, which tensors to widen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from modelwright.diagnosis import Activation, DebugReport, View, label
+from modelwright.repairs._types import Level, Raise
+from modelwright.stages.quantize import (
+    WORKERS,
+    QuantizeParams,
+    TensorOverride,
+    integer_products,
+    reduces_range,
+    static_operators,
+    steps_of,
+)
+
+_MOSTLY = 0.5
+# More tensors than these are no longer an exception here and there.
+_FEW = 8
+# onnxruntime quantizes the weights of these by itself when it loads a model in which they stand, left in float,
+# between quantized tensors. To stay float, their results must too.
+_TAKEN_BACK = ("Conv", "ConvTranspose", "Gemm")
+
+
+def orders(
+    report: DebugReport, view: View, params: QuantizeParams, level: Level, *, saturated: bool = False
+) -> tuple[list[Raise], ...]:
+    """What can be raised, the likeliest first, in several ways to be tried one after the other.
+
+    7-bit weights where products `saturated`, and a scale for each channel of the weights, before anything else. A few
+    tensors: by the noise that is added there; then by the noise that would be, once the ones before no longer clip what
+    gets there (neither is always right: more bits in one place may make another clip more). Whole operators, when it is
+    not a few. Then as many tensors as it takes. With 16 bits, what is clipped still has to become float.
+    """
+    scope = _scope(view, params)
+    weights = {row.node: row.weight_name for row in report.weights}
+    noisy = sorted((row for row in report.activations if _noise(row) > 0.0), key=lambda row: (-_noise(row), row.order))
+    found = ([_action(row, view, scope, weights, level) for row in rows] for rows in (report.originators, noisy))
+    added, would_add = ([item for item in items if item.excludes or item.overrides] for items in found)
+    ways = added[:_FEW], would_add[:_FEW], _operators(report, view, params, level), added
+    static = steps_of(params.precision)[0].kind == "static"
+    # They cost next to nothing, so they come first everywhere.
+    range_too = saturated and integer_products(params) and not reduces_range(params)
+    free = [Raise("weights", "", "range", level, 0.0, (), ())] if range_too else []
+    free += [Raise("weights", "", "channels", level, 0.0, (), ())] if static and not params.per_channel else []
+    return tuple([*free, *items] for items in ways)
+
+
+def combined(chosen: Iterable[Raise], params: QuantizeParams, view: View) -> QuantizeParams:
+    """The parameters of a build with all of these; a tensor that no quantized node touches needs no type."""
+    picked = list(chosen)
+    excludes = dict.fromkeys((*params.nodes_to_exclude, *(name for item in picked for name in item.excludes)))
+    overrides = {item.tensor: item for item in params.overrides}
+    overrides |= {item.tensor: item for one in picked for item in one.overrides}
+    useful = tuple(item for item in overrides.values() if _touched(item.tensor, view, set(excludes)))
+    changed: dict[str, object] = {"nodes_to_exclude": tuple(excludes), "overrides": useful}
+    changed["per_channel"] = params.per_channel or any(item.what == "channels" for item in picked)
+    if any(item.what == "range" for item in picked):
+        changed["reduce_range"] = True
+    left_out = {item.tensor for item in picked if item.what == "operator" and item.level == "float"}
+    if left_out:
+        # Said by their names, so that the recipe stays one that people can read.
+        step = steps_of(params.precision)[0]
+        kept = set(static_operators(view.graph.model, params, step.activation_bits)) - left_out
+        whole = {name for item in picked if item.what == "operator" for name in item.excludes}
+        nodes = tuple(name for name in excludes if name not in whole)
+        changed |= {"op_types": tuple(sorted(kept)), "nodes_to_exclude": nodes}
+    return QuantizeParams(**{**vars(params), **changed})
+
+
+def _operators(report: DebugReport, view: View, params: QuantizeParams, level: Level) -> list[Raise]:
+    """All nodes of an operator at once; those that quantization is there for come last."""
+    step = steps_of(params.precision)[0]
+    if step.kind != "static":
+        return []
+    scope = static_operators(view.graph.model, params, step.activation_bits)
+    found = []
+    for operator in scope:
+        rows = [row for row in report.activations if row.op_type == operator]
+        nodes = [node.name for node in view.nodes if node.op_type == operator and node.name]
+        wide = tuple(TensorOverride(row.tensor_name, "uint16") for row in rows if row.dtype in ("uint8", "int8"))
+        share, noise = sum(row.origin_share or 0.0 for row in rows), sum(_noise(row) for row in rows)
+        item = Raise(
+            tensor=operator,
+            node="",
+            what="operator",
+            level=level,
+            origin_share=share,
+            excludes=tuple(nodes) if level == "float" else (),
+            overrides=wide if level == "16bit" else (),
+        )
+        if item.excludes or item.overrides:
+            found.append((operator in WORKERS, -noise, item))
+    ordered = [item for _, _, item in sorted(found, key=lambda one: one[:2])]
+    # Without any of its workers nothing of the model would be quantized.
+    return [item for item in ordered if item.tensor not in WORKERS] if level == "float" else ordered
+
+
+def _scope(view: View, params: QuantizeParams) -> frozenset[str]:
+    """Names of the nodes that this precision quantizes."""
+    step = steps_of(params.precision)[0]
+    if step.kind != "static":
+        return frozenset(node.name for node in view.nodes if node.name)
+    operators = {*static_operators(view.graph.model, params, step.activation_bits), "Gather"}
+    return frozenset(node.name for node in view.nodes if node.op_type in operators and node.name)
+
+
+def _action(row: Activation, view: View, scope: frozenset[str], weights: dict[str, str], level: Level) -> Raise:
+    tensor_noise = _is_tensor_noise(row)
+    near = set(row.nodes)
+    if tensor_noise or row.op_type in _TAKEN_BACK:
+        near |= {label(node) for node in view.readers(row.tensor_name)}
+    clipped = (row.clip_noise_share or 0.0) > _MOSTLY
+    use: Level = "16bit" if level == "16bit" and not (tensor_noise and clipped) and row.dtype != "uint16" else "float"
+    overrides: tuple[TensorOverride, ...] = ()
+    if use == "16bit" and tensor_noise:
+        overrides = (TensorOverride(row.tensor_name, "uint16"),)
+    elif use == "16bit":
+        overrides = tuple(TensorOverride(weights[name], "int16") for name in row.nodes if name in weights)
+    return Raise(
+        tensor=row.tensor_name,
+        node=row.node,
+        what="activation" if tensor_noise else "weight",
+        level=use,
+        origin_share=row.origin_share or 0.0,
+        excludes=tuple(sorted(near & scope)) if use == "float" else (),
+        overrides=overrides,
+    )
+
+
+def _noise(row: Activation) -> float:
+    """Noise to signal: of what was added here, or of the tensor's own pair on clean values, whichever is more."""
+    known = [number for number in (row.introduced_sqnr_db, row.local_sqnr_db) if number is not None]
+    return 10.0 ** (-min(known) / 10.0) if known else 0.0
+
+
+def _is_tensor_noise(row: Activation) -> bool:
+    """True when the tensor's own rounding and clipping make most of what was added here; else it is the weights."""
+    if row.local_sqnr_db is None or row.introduced_sqnr_db is None:
+        return False
+    share = 10.0 ** ((row.introduced_sqnr_db - row.local_sqnr_db) / 10.0)
+    return bool(share >= _MOSTLY)
+
+
+def _touched(tensor: str, view: View, excluded: set[str]) -> bool:
+    maker = view.maker(tensor)
+    nodes = [*view.readers(tensor), *([maker] if maker is not None else [])]
+    return any(label(node) not in excluded for node in nodes)

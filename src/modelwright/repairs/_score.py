@@ -1,0 +1,203 @@
+"""How good and how fast a candidate is. Runs in a child."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from modelwright._lazy import lazy
+from modelwright.data import CalibrationSource
+from modelwright.diagnosis import Feed, Sample, make_feed
+from modelwright.errors import InputError
+from modelwright.evaluation import CustomTask
+from modelwright.graph import load
+from modelwright.metrics import compare
+from modelwright.repairs._types import FixScore
+from modelwright.targets import BoundSession, open_exact, open_session, parse_target, products_saturate
+from modelwright.worker import progress, task
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Outputs = Mapping[str, NDArray[Any]]
+else:
+    np = lazy("numpy")
+
+_WARMUP, _RUNS = 3, 15
+# One-sided 95 %.
+_CONFIDENCE = 1.645
+
+
+class Powers:
+    """Signal and noise of one output, sample by sample: two numbers each."""
+
+    def __init__(self) -> None:
+        self.problem: str | None = None
+        self._signal: list[float] = []
+        self._noise: list[float] = []
+
+    def add(self, wanted: NDArray[Any], got: NDArray[Any]) -> None:
+        found = compare(wanted, got)
+        if found.moments is None:
+            self.problem = self.problem or found.problem
+            return
+        self._signal.append(found.moments.signal)
+        self._noise.append(found.moments.noise)
+
+    @property
+    def ratio(self) -> float:
+        """Noise to signal over all samples."""
+        signal = sum(self._signal)
+        return sum(self._noise) / signal if signal > 0 else 0.0
+
+    def decibels(self, deviations: float) -> float | None:
+        """The SQNR, lowered by so many standard errors of the ratio; None when nothing differs."""
+        count, signal = len(self._signal), sum(self._signal)
+        if not self.ratio:
+            return None
+        rest = [noise - self.ratio * power for noise, power in zip(self._noise, self._signal, strict=True)]
+        error = math.sqrt(sum(item**2 for item in rest) * count / max(1, count - 1)) / signal
+        return -10.0 * math.log10(self.ratio + deviations * error)
+
+
+@dataclass(frozen=True)
+class ScoreJob:
+    """Every second sample from `start` on; `metric` is file.py:function, `label`, or nothing.
+
+    `exact`: the machines it is for never saturate, so that a CPU which does is told not to.
+    What the reference answers is the same for every candidate: it is kept in the folder `answers`.
+    """
+
+    reference: str
+    answers: str
+    source: CalibrationSource
+    samples: int
+    start: int
+    scale: float | None
+    metric: str | None
+    exact: bool = False
+
+
+@task
+def score_model(candidate: str, job: ScoreJob) -> tuple[FixScore, FixScore]:
+    """The candidate against the reference, and the reference itself, on the job's samples."""
+    feed = replace(make_feed(job.source, load(job.reference), job.samples, job.scale), start=job.start, step=2)
+    grade = _grader(job.metric)
+    gathered: dict[str, Powers] = {}
+    grades: list[tuple[float, float]] = []
+    count = 0
+    with _Reference(job) as wanted, _opened(candidate, job) as got:
+        for count, sample in enumerate(feed, start=1):
+            ours, theirs = wanted.run(count, sample), got.run(sample.inputs)
+            for (name, one), other in zip(ours.items(), theirs.values(), strict=True):
+                gathered.setdefault(name, Powers()).add(one, other)
+            if grade is not None:
+                grades.append((grade(theirs, sample), grade(ours, sample)))
+            progress(f"scoring: sample {count}")
+    theirs_mean, ours_mean, error = _graded(grades)
+    problem = next((item.problem for item in gathered.values() if item.problem is not None), None)
+    found = min(gathered.values(), key=lambda item: -item.ratio)
+    score = FixScore(
+        samples=count,
+        sqnr_db=found.decibels(0.0),
+        metric=theirs_mean,
+        problem=problem,
+        sqnr_low_db=found.decibels(_CONFIDENCE),
+        metric_low=theirs_mean - error if theirs_mean is not None else None,
+    )
+    return score, FixScore(count, None, ours_mean)
+
+
+def _opened(candidate: str, job: ScoreJob) -> BoundSession:
+    if job.exact and products_saturate():
+        return open_exact(candidate)
+    return open_session(candidate, parse_target("cpu"))
+
+
+@task
+def time_models(models: Sequence[str], job: ScoreJob) -> tuple[float, ...]:
+    """Median milliseconds of each on one sample, taking turns. An indication for a table, not a verdict."""
+    feed: Feed = make_feed(job.source, load(job.reference), 1, job.scale)
+    sample = next(iter(feed))
+    with contextlib.ExitStack() as stack:
+        sessions = [stack.enter_context(open_session(model, parse_target("cpu"))) for model in models]
+        taken: list[list[float]] = [[] for _ in sessions]
+        for turn in range(_WARMUP + _RUNS):
+            for session, times in zip(sessions, taken, strict=True):
+                started = time.perf_counter()
+                session.run(sample.inputs)
+                if turn >= _WARMUP:
+                    times.append(1000 * (time.perf_counter() - started))
+    return tuple(statistics.median(times) for times in taken)
+
+
+class _Reference:
+    """The float model's answers: from the folder where they are, else asked for once."""
+
+    def __init__(self, job: ScoreJob) -> None:
+        self._job = job
+        self._session: BoundSession | None = None
+
+    def __enter__(self) -> _Reference:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._session is not None:
+            self._session.close()
+
+    def run(self, number: int, sample: Sample) -> Outputs:
+        path = Path(self._job.answers, f"{self._job.start}-{number}.npz")
+        if path.is_file():
+            with np.load(path, allow_pickle=False) as file:
+                return {str(name): file[f"arr_{index}"] for index, name in enumerate(file["names"])}
+        if self._session is None:
+            self._session = open_session(self._job.reference, parse_target("cpu"))
+        found = self._session.run(sample.inputs)
+        # By number, since names of tensors are no names of files.
+        np.savez(path, *found.values(), names=np.array(list(found)))
+        return found
+
+
+def _graded(grades: list[tuple[float, float]]) -> tuple[float | None, float | None, float]:
+    """Mean of the candidate, mean of the reference, standard error of their difference."""
+    if not grades:
+        return None, None, 0.0
+    gaps = [theirs - ours for theirs, ours in grades]
+    error = statistics.stdev(gaps) / math.sqrt(len(gaps)) if len(gaps) > 1 else 0.0
+    return statistics.fmean(theirs for theirs, _ in grades), statistics.fmean(ours for _, ours in grades), error
+
+
+def _grader(metric: str | None) -> Callable[[Outputs, Sample], float] | None:
+    if metric is None:
+        return None
+    if metric == "label":
+        return _top1
+    custom = CustomTask(metric)
+    sign = 1.0 if custom.metric.higher_is_better else -1.0
+
+    def grade(outputs: Outputs, sample: Sample) -> float:
+        row = dict(sample.inputs) if sample.label is None else {**sample.inputs, "label": sample.label}
+        return sign * custom.score(row, [outputs])
+
+    return grade
+
+
+def _top1(outputs: Outputs, sample: Sample) -> float:
+    if sample.label is None:
+        raise InputError(
+            "the data has no labels",
+            cause="an accuracy needs an array `label` beside the inputs",
+            fix="Add it to the data, give --metric file.py:function, or use --target-sqnr.",
+        )
+    first = next(iter(outputs.values())).reshape(-1)
+    return float(int(np.argmax(first)) == sample.label)

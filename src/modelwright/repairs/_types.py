@@ -1,0 +1,121 @@
+"""What a repair is asked for, and what it found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from modelwright.evaluation import Allowance
+from modelwright.stages.optimize import OptimizeParams
+from modelwright.stages.quantize import QuantizeParams, TensorOverride
+from modelwright.targets import Target
+
+FixStatus = Literal["met", "already_met", "not_met"]
+Level = Literal["16bit", "float"]
+RaiseTo = Literal["auto", "16bit", "float"]
+DEFAULT_FIX_SAMPLES = 64
+
+
+@dataclass(frozen=True)
+class FixPlan:
+    """How the quantized model was made: what a candidate changes is only in `quantize`."""
+
+    optimize: OptimizeParams | None
+    quantize: QuantizeParams
+    calibration: str = "random"
+    calibration_seed: int = 0
+
+
+@dataclass(frozen=True)
+class FixOptions:
+    """What must hold afterwards. Half of the samples choose, the other half check.
+
+    `target_sqnr` in dB for the worst output; `target_drop` for the metric: `metric` is file.py:function, or else the
+    share of samples whose `label` is the best class.
+    """
+
+    data: str = "random"
+    samples: int = DEFAULT_FIX_SAMPLES
+    seed: int = 0
+    scale: float | None = None
+    target_sqnr: float | None = None
+    target_drop: Allowance | None = None
+    metric: str | None = None
+    target: Target | None = None
+    raise_to: RaiseTo = "auto"
+    max_builds: int = 40
+
+
+@dataclass(frozen=True)
+class Raise:
+    """What gets more bits, and what that means for the quantizer: a tensor, a weight, or all nodes of an operator.
+
+    Of an operator, `tensor` is its name and `node` is empty. `channels` and `range` stand for all weights, which get no
+    more bits but a scale for each channel, or keep to 7 bits so that their products do not saturate.
+    """
+
+    tensor: str
+    node: str
+    what: Literal["activation", "weight", "operator", "channels", "range"]
+    level: Level
+    origin_share: float
+    excludes: tuple[str, ...]
+    overrides: tuple[TensorOverride, ...]
+
+
+@dataclass(frozen=True)
+class FixScore:
+    """On one half of the samples. `sqnr_db` is null when nothing differs, or with a problem.
+
+    `sqnr_low_db` is what other samples will keep with 95 % confidence; `metric_low` is one standard error of the
+    difference to the float model below the metric.
+    """
+
+    samples: int
+    sqnr_db: float | None
+    metric: float | None
+    problem: str | None = None
+    sqnr_low_db: float | None = None
+    metric_low: float | None = None
+
+
+@dataclass(frozen=True)
+class FixRow:
+    """One model in the table: how good, how large, how fast, and in how many pieces on the target."""
+
+    name: str
+    raised: int
+    file_bytes: int
+    choose: FixScore | None
+    check: FixScore | None
+    p50_ms: float | None = None
+    partitions: int | None = None
+    left_nodes: int | None = None
+
+
+@dataclass(frozen=True)
+class FixResult:
+    """The smallest set that was found, and the evidence. `quantize` builds it again through the normal pipeline.
+
+    `note` says when the repair leaves little of what quantizing was for.
+    """
+
+    status: FixStatus
+    reason: str | None
+    note: str | None
+    wanted: str
+    metric: str | None
+    target: str
+    raised: tuple[Raise, ...]
+    covered_share: float
+    quantize: QuantizeParams
+    rows: tuple[FixRow, ...]
+    builds: int
+    choose_samples: int
+    check_samples: int
+    random_data: bool
+    strategies: tuple[str, ...]
+
+    @property
+    def met(self) -> bool:
+        return self.status != "not_met"

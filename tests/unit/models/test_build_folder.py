@@ -1,0 +1,121 @@
+"""A build folder is what was built, or it is said what is not."""
+
+import json
+
+import pytest
+
+from modelwright._output import SEAL, sealed
+from modelwright.errors import InputError, UsageError
+from modelwright.models import check_build, find_model, read_build, recorded_inputs
+from support import builds, models
+
+TOKENS = {"name": "x", "dtype": "float32", "shape": ["batch", 4], "sizes": [2, 4], "fill": {"kind": "normal"}}
+
+
+@pytest.fixture
+def build(tmp_path):
+    folder = tmp_path / "build"
+    models.save(models.mlp(), folder)
+    builds.write_manifest(folder, inputs=[TOKENS])
+    return folder
+
+
+@pytest.fixture
+def parts(tmp_path):
+    folder = tmp_path / "parts"
+    for name in ("encoder", "decoder"):
+        models.save(models.mlp(hidden=len(name)), folder / name)
+    builds.write_manifest(folder, ("encoder", "decoder"))
+    return folder
+
+
+def edit(path, old=b"hidden", new=b"hIdden"):
+    data = path.read_bytes()
+    path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]) if old not in data else data.replace(old, new))
+
+
+def edit_manifest(build):
+    path = build / "wright.json"
+    document = json.loads(path.read_text())
+    document["recipe"] = {"precision": "w4a4"}
+    path.write_text(json.dumps(document))
+
+
+CHANGES = {
+    "another model": (lambda build: edit(build / "model.onnx"), "changed", "model.onnx"),
+    "an edited manifest": (edit_manifest, "changed", "wright.json"),
+    "an emptied manifest": (lambda build: (build / "wright.json").write_text("{}"), "changed", "wright.json"),
+    "no model": (lambda build: (build / "model.onnx").unlink(), "missing", "model.onnx"),
+}
+
+
+@pytest.mark.parametrize(("change", "word", "name"), CHANGES.values(), ids=CHANGES)
+def test_what_was_changed_is_named_and_not_opened(build, change, word, name):
+    assert find_model(build) == build / "model.onnx"
+    assert check_build(build).whole
+    change(build)
+    assert getattr(check_build(build), word) == (name,)
+    with pytest.raises(InputError, match="is not what was built") as caught:
+        find_model(build)
+    assert name in caught.value.cause
+    assert ".onnx file itself" in caught.value.fix
+
+
+def test_a_new_manifest_for_other_bytes_needs_a_new_seal(build):
+    """As if somebody wrote the right digest of another model into the old manifest."""
+    edit(build / "model.onnx")
+    text = (build / "wright.json").read_text()
+    old = json.loads(text)["components"][0]["files"][0]["sha256"]
+    (build / "wright.json").write_text(text.replace(old, builds.file_facts(build / "model.onnx")["sha256"]))
+    assert check_build(build).changed == ("wright.json",)
+
+
+def test_an_added_file_is_listed_and_does_not_keep_the_build_from_use(build):
+    (build / "notes.txt").write_text("mine")
+    assert check_build(build).extra == ("notes.txt",)
+    assert find_model(build)
+
+
+def test_a_changed_model_is_still_a_plain_model_for_who_points_at_it(build):
+    assert recorded_inputs(build / "model.onnx")
+    edit(build / "model.onnx")
+    assert find_model(build / "model.onnx") == build / "model.onnx"
+    assert recorded_inputs(build / "model.onnx") == ()
+
+
+def test_a_part_is_checked_with_its_build(parts):
+    assert find_model(parts / "encoder") == parts / "encoder" / "model.onnx"
+    with pytest.raises(UsageError, match="several models"):
+        find_model(parts)
+    edit(parts / "decoder" / "model.onnx")
+    with pytest.raises(InputError, match="is not what was built"):
+        find_model(parts / "encoder")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"schema_version": 1},
+        {"components": 3},
+        {"components": [3]},
+        {
+            "components": [
+                {"name": "m", "folder": "..", "files": [{"name": "x", "sha256": "", "size": 1}], "inputs": []}
+            ]
+        },
+        {"links": 3},
+        {"recipe": None},
+    ],
+    ids=str,
+)
+def test_a_sealed_manifest_of_another_shape_is_refused(build, change):
+    document = {**json.loads((build / "wright.json").read_text()), **change, "seal": SEAL}
+    (build / "wright.json").write_bytes(sealed(json.dumps(document)))
+    for use in (read_build, check_build):
+        with pytest.raises(InputError, match="cannot be read as a build"):
+            use(build)
+
+
+def test_a_folder_without_a_manifest_is_no_build(tmp_path):
+    with pytest.raises(InputError, match="is not a build folder"):
+        check_build(tmp_path)

@@ -1,0 +1,175 @@
+"""A recipe is resolved in layers, says everything, and refuses what it does not know."""
+
+import tomllib
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from modelwright.errors import InputError, UsageError
+from modelwright.models import OnnxSource
+from modelwright.pipeline import Recipe, Wishes, make_recipe, read_layer, resolve_recipe, toml_text
+from modelwright.targets import Cpu, _isa, parse_target
+from support.models import conv_net, qdq, save
+
+
+@pytest.fixture
+def source(tmp_path):
+    return OnnxSource(str(save(conv_net(), tmp_path)))
+
+
+@pytest.mark.parametrize(
+    ("target", "precision", "compiles"),
+    [
+        ("cpu", "fp32", False),
+        ("qnn-npu", "w8a16", False),
+        ("qnn-npu:soc=x-elite", "w8a16", True),
+        ("qnn-gpu", "fp32", False),
+        ("openvino-npu", "w8a16", False),
+        ("openvino-cpu", "fp32", False),
+        ("dml-gpu", "fp32", False),
+        ("vitisai-npu", "fp32", False),
+    ],
+)
+def test_auto_becomes_what_the_policy_says(source, target, precision, compiles):
+    recipe = resolve_recipe(source, parse_target(target))
+    assert recipe.precision == precision
+    assert (recipe.quantize is not None) == (precision != "fp32")
+    assert (recipe.compile is not None) == compiles
+
+
+def test_the_command_line_wins_over_the_file_and_the_file_over_the_policy(source):
+    npu = parse_target("qnn-npu")
+    assert resolve_recipe(source, npu, file={"precision": "w8a8"}).precision == "w8a8"
+    assert resolve_recipe(source, npu, Wishes(precision="fp16"), {"precision": "w8a8"}).precision == "fp16"
+    kept = resolve_recipe(source, npu, Wishes(precision="w8a8"), {"quantize": {"samples": 5}})
+    assert (kept.quantize.samples, kept.quantize.precision) == (5, "w8a8")
+
+
+def test_an_explicit_precision_is_never_resolved_again(source):
+    for target in ("qnn-npu", "cpu", "openvino-npu", "dml-gpu"):
+        assert resolve_recipe(source, parse_target(target), Wishes(precision="w8a8")).quantize.precision == "w8a8"
+
+
+def test_a_quantized_source_keeps_its_own_precision(tmp_path):
+    source = OnnxSource(str(save(qdq(), tmp_path)))
+    recipe = resolve_recipe(source, parse_target("qnn-npu"))
+    assert (recipe.precision, recipe.quantize) == ("w8a8", None)
+
+
+def test_an_ep_that_quantizes_by_itself_is_never_handed_qdq(source):
+    with pytest.raises(UsageError, match="quantizes by itself"):
+        resolve_recipe(source, parse_target("vitisai-npu"), Wishes(precision="w8a8"))
+
+
+@pytest.mark.parametrize("name", ["qnn-npu:soc=x-elite", "cpu", "cpu:isa=vnni", "cpu:isa=host"])
+def test_a_written_recipe_reads_back_to_itself(source, tmp_path, name):
+    target = parse_target(name)
+    recipe = resolve_recipe(source, target, Wishes(precision="w8a8"))
+    path = tmp_path / "recipe.toml"
+    path.write_text(toml_text(recipe), encoding="utf-8")
+    tomllib.loads(path.read_text(encoding="utf-8"))
+    assert resolve_recipe(source, target, file=read_layer(path)) == recipe
+
+
+@pytest.mark.parametrize(
+    ("layer", "hint"),
+    [
+        ({"quantise": {}}, "did you mean quantize"),
+        ({"quantize": {"smaples": 3}}, "did you mean samples"),
+        ({"optimize": {"pases": []}}, "did you mean passes"),
+        ({"optimize": {"passes": ["conv_bn_fussion"]}}, "did you mean conv_bn_fusion"),
+        ({"validation": {"samples": "many"}}, "valid integer"),
+    ],
+)
+def test_what_a_recipe_does_not_know_is_an_error_with_a_hint(source, layer, hint):
+    with pytest.raises(InputError) as caught:
+        resolve_recipe(source, parse_target("qnn-npu"), file=layer)
+    assert hint in f"{caught.value.cause} {caught.value.fix}"
+
+
+def test_a_recipe_for_another_target_is_refused(source):
+    with pytest.raises(UsageError, match="another target"):
+        resolve_recipe(source, parse_target("cpu"), file={"target": "qnn-npu"})
+
+
+def test_a_stage_can_be_switched_off(source):
+    recipe = resolve_recipe(source, parse_target("qnn-npu:soc=x-elite"), file={"optimize": False, "compile": False})
+    assert recipe.optimize is None
+    assert recipe.compile is None
+
+
+def test_a_target_without_a_compiled_form_refuses_to_compile(source):
+    with pytest.raises(UsageError, match="cannot be compiled"):
+        resolve_recipe(source, parse_target("cpu"), Wishes(compile=True))
+
+
+def test_an_npu_gets_fixed_shapes(tmp_path):
+    model = conv_net()
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "batch"
+    source = OnnxSource(str(save(model, tmp_path)))
+    assert resolve_recipe(source, parse_target("qnn-npu")).optimize.fix_dims == (("batch", 1),)
+    assert resolve_recipe(source, parse_target("cpu")).optimize.fix_dims == ()
+    assert resolve_recipe(source, parse_target("cpu"), Wishes(dims=(("batch", 4),))).optimize.fix_dims == (
+        ("batch", 4),
+    )
+
+
+def test_an_npu_gets_the_shapes_of_the_users_own_data(tmp_path):
+    """Sizes that no name suggests, and integers whose range nobody knows."""
+    nodes = [helper.make_node("Cast", ["codes"], ["y"], to=TensorProto.FLOAT)]
+    values = [
+        helper.make_tensor_value_info(name, dtype, [None, "width"])
+        for name, dtype in (("codes", TensorProto.INT32), ("y", TensorProto.FLOAT))
+    ]
+    graph = helper.make_graph(nodes, "g", values[:1], values[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    source = OnnxSource(str(save(model, tmp_path)))
+    np.savez(tmp_path / "real.npz", codes=np.zeros((5, 1, 40), np.int32))
+    wishes = Wishes(calibration=str(tmp_path / "real.npz"))
+    assert resolve_recipe(source, parse_target("qnn-npu"), wishes).optimize.fix_dims == (("codes:0", 1), ("width", 40))
+
+
+def test_the_schema_is_published_and_strict():
+    schema = Recipe.model_json_schema()
+    assert schema["additionalProperties"] is False
+    assert {"export", "optimize", "quantize", "compile", "validation"} <= set(schema["properties"])
+
+
+def test_nothing_is_made_from_nonsense():
+    with pytest.raises(InputError):
+        make_recipe({"target": "cpu"}, "test")
+
+
+@pytest.mark.parametrize("word", ["w8a8", "dynamic", "w8a8+fp16"])
+def test_weights_leave_room_for_products_that_saturate_unless_the_target_says_they_do_not(source, word):
+    def resolved(target, file=None):
+        return resolve_recipe(source, parse_target(target), Wishes(precision=word), file)
+
+    for target in ("cpu", "cpu:isa=avx2", "cpu:isa=avx512", "openvino-cpu"):
+        assert resolved(target).quantize.reduce_range is True, target
+    for target in ("cpu:isa=vnni", "cpu:isa=dotprod", "qnn-npu", "openvino-npu"):
+        assert resolved(target).quantize.reduce_range is False, target
+    assert "cpu:isa=vnni keeps 8 bits" in resolved("cpu").reasons.reduce_range
+    assert "exactly" in resolved("cpu:isa=vnni").reasons.reduce_range
+    asked = resolved("cpu", {"quantize": {"reduce_range": False}})
+    assert (asked.quantize.reduce_range, asked.reasons.reduce_range) == (False, "it was asked for")
+    assert resolved("qnn-npu", {"quantize": {"reduce_range": True}}).quantize.reduce_range is True
+
+
+@pytest.mark.parametrize("word", ["w8a16", "w16a16", "fp16", "int4"])
+def test_weights_without_8_bit_products_keep_all_their_bits(source, word):
+    recipe = resolve_recipe(source, parse_target("cpu"), Wishes(precision=word))
+    assert (recipe.quantize.reduce_range, recipe.reasons.reduce_range) == (False, None)
+    if word == "w8a16":
+        eight = {"quantize": {"overrides": [{"tensor": "x", "dtype": "uint8"}]}}
+        assert resolve_recipe(source, parse_target("cpu"), Wishes(precision=word), eight).quantize.reduce_range is True
+
+
+def test_a_build_for_this_host_names_the_instruction_set_it_found(source, monkeypatch):
+    old, new = (Cpu("Old", 2, 2, 2.0, flags) for flags in (("avx2",), ("avx2", "avx512_vnni")))
+    for cpu, isa, reduced in ((old, "avx2", True), (new, "vnni", False)):
+        monkeypatch.setattr(_isa, "read_cpu", lambda cpu=cpu: cpu)
+        recipe = resolve_recipe(source, parse_target("cpu:isa=host"), Wishes(precision="w8a8"))
+        assert (recipe.target, recipe.quantize.reduce_range) == (f"cpu:isa={isa}", reduced)
+        assert recipe.reasons.reduce_range.startswith("this host")
