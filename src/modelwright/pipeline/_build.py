@@ -20,7 +20,7 @@ from modelwright.pipeline._claims import refuse_unclaimed
 from modelwright.pipeline._import import foresee_import, import_model
 from modelwright.pipeline._recipe import Recipe
 from modelwright.pipeline._resolve import waits_for_reader
-from modelwright.plan import ModelInput, StageCall, StageEvent, StageResult, Watcher, peek_stage, run_stage
+from modelwright.plans import ModelInput, StageCall, StageEvent, StageResult, Watcher, peek_stage, run_stage
 from modelwright.stages.export import ExportOutcome, Link
 from modelwright.stages.validate import ValidateOutcome
 from modelwright.store import Store

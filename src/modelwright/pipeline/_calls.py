@@ -8,7 +8,7 @@ from modelwright._json import digest
 from modelwright.data import CalibrationSource, RandomCalibration, calibration_identity, calibration_source, data_bytes
 from modelwright.models import HfSource
 from modelwright.pipeline._recipe import Recipe
-from modelwright.plan import ModelInput, StageCall
+from modelwright.plans import ModelInput, StageCall
 from modelwright.stages import compile as compiling
 from modelwright.stages import export as exporting
 from modelwright.stages import optimize as optimizing

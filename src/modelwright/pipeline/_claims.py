@@ -7,7 +7,7 @@ from pathlib import Path
 from modelwright.errors import InputError
 from modelwright.pipeline._analyze import place
 from modelwright.pipeline._recipe import Recipe
-from modelwright.plan import ModelInput, model_paths
+from modelwright.plans import ModelInput, model_paths
 from modelwright.stages.optimize import find_pass
 from modelwright.store import Store
 from modelwright.targets import parse_target

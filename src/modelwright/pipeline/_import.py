@@ -7,7 +7,7 @@ from pathlib import Path
 
 from modelwright.graph import external_data, load, summary
 from modelwright.models import file_digest
-from modelwright.plan import MODEL, StageResult
+from modelwright.plans import MODEL, StageResult
 from modelwright.store import Artifact, FileEntry, Key, Store, stage_key
 
 STAGE = "import"

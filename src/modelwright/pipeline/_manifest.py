@@ -14,7 +14,7 @@ from modelwright.errors import UsageError
 from modelwright.models import MANIFEST, MANIFEST_VERSION, HfSource, OnnxSource
 from modelwright.pipeline._build import SINGLE, BuildResult, Built
 from modelwright.pipeline._recipe import Recipe
-from modelwright.plan import MODEL, installed
+from modelwright.plans import MODEL, installed
 from modelwright.store import Artifact, FileEntry, Produced, Store, stage_key
 from modelwright.targets import catalogue
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
 from modelwright.pipeline import BuildResult, Built, PlannedStage, manifest
-from modelwright.plan import StageEvent, StageResult
+from modelwright.plans import StageEvent, StageResult
 from modelwright.report._units import human_bytes
 from modelwright.report.status import StatusLine
 

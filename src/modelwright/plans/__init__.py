@@ -1,6 +1,6 @@
 """Running stages through the store."""
 
-from modelwright.plan._stage import (
+from modelwright.plans._stage import (
     MODEL,
     ModelInput,
     StageCall,
