@@ -1,5 +1,11 @@
 """Values that every room speaks."""
 
+from modelwright.vocabulary._data import (
+    RANDOM,
+    Data,
+    Layout,
+    as_data,
+)
 from modelwright.vocabulary._spec import (
     Fill,
     FillKind,
@@ -9,9 +15,13 @@ from modelwright.vocabulary._spec import (
 )
 
 __all__ = [
+    "RANDOM",
+    "Data",
     "Fill",
     "FillKind",
     "InputSpec",
+    "Layout",
     "TensorSpec",
+    "as_data",
     "static",
 ]
