@@ -66,7 +66,7 @@ class Running:
         self.output = self.folder / "result.json"
         self.stdout = self.folder / "stdout"
         screen, end = pty.openpty()
-        save = ("--output", str(self.output)) if self.victim.saves else ()
+        save = ("--save", str(self.output)) if self.victim.saves else ()
         with self.stdout.open("wb") as out:
             self.process = subprocess.Popen(
                 [str(Path(sys.executable).with_name("wright")), *self.victim.words, *save],
@@ -225,7 +225,7 @@ def victims(folder: Path) -> tuple[Victim, ...]:
         ),
         Victim(
             "debug",
-            ("debug", "--float", str(MODEL), "--quant", str(quantized), "--samples", "20000"),
+            ("debug", str(quantized), "--reference", str(MODEL), "--samples", "20000"),
             lambda running: _so_far(running, lambda found: found.samples),
             lambda text: int(next(iter(re.findall(r"the first ones on (\d+) of", text)), 0)),
             r"sample (\d+)",

@@ -43,7 +43,7 @@ def main() -> int:
     judged = ("--reference", "demo-out/cpu", *LABELLED, "--task", "image-classification", "--max-drop", "3pt")
     wright("eval", "demo-out/naive-int8", *judged, may_say_no=True)
     step("Where was it lost, and what is the smallest repair?")
-    models = ("--float", "demo-out/cpu/model.onnx", "--quant", "demo-out/naive-int8")
+    models = ("demo-out/naive-int8", "--reference", "demo-out/cpu/model.onnx")
     repair = ("--fix", "--target-drop", "2pt", "--samples", "1000", "-o", "demo-out/repaired")
     wright("debug", *models, *LABELLED, *repair, "--html", "demo-out/debug.html")
     wright("eval", "demo-out/repaired", *judged)

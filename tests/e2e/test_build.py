@@ -57,7 +57,7 @@ def test_an_ep_that_cannot_be_asked_here_is_unknown_not_guessed(wright, model):
 
 
 def test_config_writes_a_recipe_that_build_takes(wright, model, tmp_path):
-    assert wright("config", "-m", model, "--target", "qnn-npu", "-o", "recipe.toml").code == 0
+    assert wright("config", "-m", model, "--target", "qnn-npu", "--save", "recipe.toml").code == 0
     assert wright("build", "-m", model, "--target", "qnn-npu", "-r", "recipe.toml").code == 0
     schema = json.loads(wright("config", "--schema").out)
     assert "quantize" in schema["properties"]

@@ -89,7 +89,11 @@ def test_no_arguments_show_the_help(wright):
         (["optimize", "m.onnx", "--dim", "n=²"], "--dim batch=1"),
         (["perf", "m.onnx", "--seed", "-5"], "wright perf --help"),
         (["cache", "prune", "--budget", "9" * 5000], "wright cache prune --help"),
-        (["debug", "--float", "m.onnx", "--scale", "nan"], "wright debug --help"),
+        (["perf", "m.onnx", "-m", "m.onnx"], "leave one of them out"),
+        (["perf", "m.onnx", "--output", "r.json"], "use --save FILE"),
+        (["config", "m.onnx", "-o", "r.toml"], "use --save FILE"),
+        (["debug", "--float", "m.onnx", "--quant", "build"], "use --reference MODEL"),
+        (["debug", "m.onnx", "--scale", "nan"], "wright debug --help"),
         (["eval", "m.onnx", "--reference", "m.onnx", "--data", "random", "--min-cosine", "nan"], "wright eval --help"),
     ],
     ids=lambda value: " ".join(value)[:60] if isinstance(value, list) else "",
@@ -146,7 +150,7 @@ def test_a_command_with_a_missing_dependency_is_listed_with_the_reason(monkeypat
     assert _app.run(["fly", "--high"]) == 4
 
 
-@pytest.mark.parametrize("words", [("build", "-m", "m.onnx", "-o", "CON"), ("perf", "m.onnx", "--output", "nul.json")])
+@pytest.mark.parametrize("words", [("build", "-m", "m.onnx", "-o", "CON"), ("perf", "m.onnx", "--save", "nul.json")])
 def test_reserved_names_are_refused_before_any_work(wright, words):
     answer = wright(*words)
     assert answer.code == 2

@@ -41,7 +41,7 @@ def arms(tmp_path):
 
 
 def test_one_true_sentence_and_every_sample(wright, tmp_path):
-    answer = wright("compare", "slow.onnx", "fast.onnx", "--threads", 1, "--output", "result.json")
+    answer = wright("compare", "slow.onnx", "fast.onnx", "--threads", 1, "--save", "result.json")
     assert answer.code == 0, answer.err
     assert "fast is faster than slow: its work is about" in answer.out
     assert "% faster (p10, 97.5 % interval" in answer.out
@@ -63,7 +63,7 @@ def test_a_slowdown_beyond_the_margin_is_exit_1_only_where_asked(wright):
 
 
 def test_a_gate_that_nothing_decides_is_exit_6_and_a_retry_decides_it(wright):
-    words = ("compare", "base=slow.onnx", "new=fast.onnx", *QUICK, "--max-slowdown", "3%", "--output", "r.json")
+    words = ("compare", "base=slow.onnx", "new=fast.onnx", *QUICK, "--max-slowdown", "3%", "--save", "r.json")
     first = wright(*words, "--budget", 0.1)
     assert first.code == 6
     assert "gate: cannot tell whether new is more than 3 % slower" in first.out

@@ -25,7 +25,7 @@ def built(wright, tmp_path):
 
 
 def test_the_answer_names_the_node_and_keeps_the_known_keys(built):
-    answer = built("debug", "--float", "float.onnx", "--quant", "quantized", "--data", "data.npz", "--json")
+    answer = built("debug", "quantized", "--reference", "float.onnx", "--data", "data.npz", "--json")
     assert answer.code == 0, answer.err
     found = answer.json
     assert found["status"] == "ok"
@@ -39,9 +39,7 @@ def test_the_answer_names_the_node_and_keeps_the_known_keys(built):
 
 
 def test_tables_say_where_the_noise_is_made(built):
-    answer = built(
-        "debug", "--float", "float.onnx", "--quant", "quantized", "--data", "data.npz", env={"COLUMNS": "100"}
-    )
+    answer = built("debug", "quantized", "--reference", "float.onnx", "--data", "data.npz", env={"COLUMNS": "100"})
     assert answer.code == 0, answer.err
     for title in ("Outputs", "Where the noise is made", "Worst local", "Worst cumulative", "Worst weights"):
         assert title in answer.out
@@ -50,20 +48,20 @@ def test_tables_say_where_the_noise_is_made(built):
 
 
 def test_made_up_samples_are_said_loudly(built):
-    answer = built("debug", "--float", "float.onnx", "--quant", "quantized")
+    answer = built("debug", "quantized", "--reference", "float.onnx")
     assert "made-up samples" in answer.out
 
 
 @pytest.mark.parametrize(("bound", "code"), [("1", 0), ("30", 1)])
 def test_fail_under_db_is_a_gate(built, bound, code):
-    words = ("debug", "--float", "float.onnx", "--quant", "quantized", "--data", "data.npz", "--json")
+    words = ("debug", "quantized", "--reference", "float.onnx", "--data", "data.npz", "--json")
     answer = built(*words, "--fail-under-db", bound)
     assert answer.code == code
     assert answer.json["passed"] is (code == 0)
 
 
 def test_the_page_needs_nothing_from_outside(built, tmp_path):
-    built("debug", "--float", "float.onnx", "--quant", "quantized", "--data", "data.npz", "--html", "page.html")
+    built("debug", "quantized", "--reference", "float.onnx", "--data", "data.npz", "--html", "page.html")
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "http" not in text.replace("http-equiv", "").replace("http://www.w3.org/2000/svg", "")
     assert "layer3/gemm" in text
@@ -75,7 +73,7 @@ def test_the_page_needs_nothing_from_outside(built, tmp_path):
 
 def test_fix_builds_a_model_that_holds_on_other_samples(built, tmp_path):
     answer = built(
-        "debug", "--float", "float.onnx", "--quant", "quantized", "--data", "data.npz", "--samples", "24",
+        "debug", "quantized", "--reference", "float.onnx", "--data", "data.npz", "--samples", "24",
         "--fix", "--target-sqnr", "28", "-o", "repaired", "--save-recipe", "repaired.toml", "--json",
     )  # fmt: skip
     assert answer.code == 0, answer.err
@@ -85,14 +83,12 @@ def test_fix_builds_a_model_that_holds_on_other_samples(built, tmp_path):
     manifest = json.loads((tmp_path / "repaired" / "wright.json").read_text())
     assert manifest["recipe"]["quantize"]["nodes_to_exclude"] == found["quantize"]["nodes_to_exclude"]
     assert "layer3/gemm" in (tmp_path / "repaired.toml").read_text()
-    again = built(
-        "debug", "--float", "float.onnx", "--quant", "repaired", "--data", "data.npz", "--fail-under-db", "28"
-    )
+    again = built("debug", "repaired", "--reference", "float.onnx", "--data", "data.npz", "--fail-under-db", "28")
     assert again.code == 0, again.out
 
 
 def test_a_repair_that_fails_exits_1_and_writes_nothing(built, tmp_path):
-    words = ("debug", "--float", "float.onnx", "--quant", "quantized", "--data", "data.npz", "--samples", "8")
+    words = ("debug", "quantized", "--reference", "float.onnx", "--data", "data.npz", "--samples", "8")
     answer = built(*words, "--fix", "--target-sqnr", "150", "-o", "repaired", "--json")
     assert answer.code == 1
     assert answer.json["fix"]["status"] == "not_met"
@@ -101,7 +97,7 @@ def test_a_repair_that_fails_exits_1_and_writes_nothing(built, tmp_path):
 
 def test_strangers_exit_1_with_no_match(built, tmp_path):
     save(mlp(), tmp_path, "other.onnx")
-    answer = built("debug", "--float", "other.onnx", "--quant", "quantized", "--json")
+    answer = built("debug", "quantized", "--reference", "other.onnx", "--json")
     assert answer.code == 1
     assert answer.json["status"] == "no_match"
 
@@ -109,13 +105,13 @@ def test_strangers_exit_1_with_no_match(built, tmp_path):
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("--float", "float.onnx", "--quant", "quantized", "--samples", "0"), 2, "0 samples"),
-        (("--float", "float.onnx"), 2, "nothing to compare with"),
-        (("--float", "gone.onnx", "--quant", "quantized"), 3, "gone.onnx does not exist"),
-        (("--float", "float.onnx", "--quant", "quantized", "--data", "gone.npz"), 3, "gone.npz"),
-        (("--float", "float.onnx", "--quant", "quantized", "--target-sqnr", "30"), 2, "needs --fix"),
-        (("--float", "float.onnx", "--quant", "quantized", "--fix"), 2, "say what must hold"),
-        (("--float", "data.npz", "--quant", "quantized"), 3, "data.npz is not an ONNX model"),
+        (("quantized", "--reference", "float.onnx", "--samples", "0"), 2, "0 samples"),
+        (("float.onnx",), 2, "nothing to compare with"),
+        (("quantized", "--reference", "gone.onnx"), 3, "gone.onnx does not exist"),
+        (("quantized", "--reference", "float.onnx", "--data", "gone.npz"), 3, "gone.npz"),
+        (("quantized", "--reference", "float.onnx", "--target-sqnr", "30"), 2, "needs --fix"),
+        (("quantized", "--reference", "float.onnx", "--fix"), 2, "say what must hold"),
+        (("quantized", "--reference", "data.npz"), 3, "data.npz is not an ONNX model"),
     ],
 )
 def test_bad_input_is_said_in_one_line(built, words, code, said):
@@ -132,7 +128,7 @@ def test_nan_outputs_fail(built, tmp_path):
     scale = next(item for item in model.graph.initializer if item.name == "y_scale")
     scale.CopyFrom(numpy_helper.from_array(np.array(np.nan, np.float32), "y_scale"))
     onnx.save(model, tmp_path / "broken.onnx")
-    answer = built("debug", "--float", "float.onnx", "--quant", "broken.onnx", "--json")
+    answer = built("debug", "broken.onnx", "--reference", "float.onnx", "--json")
     assert answer.code == 1
     assert answer.json["status"] == "failed"
     assert "NaN" in answer.json["reason"]

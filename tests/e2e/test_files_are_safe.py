@@ -20,12 +20,12 @@ def model(tmp_path):
 @pytest.mark.parametrize(
     "words",
     [
-        ("perf", "model.onnx", "--output"),
+        ("perf", "model.onnx", "--save"),
         ("perf", "model.onnx", "--trace-html"),
         ("perf", "model.onnx", "--trace-chrome"),
-        ("compare", "model.onnx", "model.onnx", "--output"),
-        ("config", "-m", "model.onnx", "--target", "cpu", "-o"),
-        ("debug", "--float", "model.onnx", "--quant", "model.onnx", "--html"),
+        ("compare", "model.onnx", "model.onnx", "--save"),
+        ("config", "-m", "model.onnx", "--target", "cpu", "--save"),
+        ("debug", "model.onnx", "--reference", "model.onnx", "--html"),
     ],
     ids=lambda words: f"{words[0]} {words[-1]}",
 )
@@ -39,7 +39,7 @@ def test_a_file_that_wright_did_not_write_is_not_replaced(wright, tmp_path, word
 
 @pytest.mark.parametrize("name", ["recipe.toml", "recipe.json"])
 def test_a_recipe_is_written_again_until_it_is_edited(wright, tmp_path, name):
-    write = ("config", "-m", "model.onnx", "--target", "cpu", "-o", name)
+    write = ("config", "-m", "model.onnx", "--target", "cpu", "--save", name)
     assert wright(*write).code == 0
     assert wright(*write).code == 0
     assert wright("build", "-m", "model.onnx", "--target", "cpu", "-r", name, "--plan").code == 0
@@ -48,7 +48,7 @@ def test_a_recipe_is_written_again_until_it_is_edited(wright, tmp_path, name):
 
 
 def test_a_device_is_written_to_as_it_is(wright, tmp_path):
-    answer = wright("perf", "model.onnx", "--iterations", 5, "--warmup", 1, "--quiet", "--output", "/dev/stdout")
+    answer = wright("perf", "model.onnx", "--iterations", 5, "--warmup", 1, "--quiet", "--save", "/dev/stdout")
     assert answer.code == 0, answer.err
     assert json.loads(answer.out.splitlines()[0])["command"] == "perf"
 
@@ -141,7 +141,7 @@ def test_a_changed_build_is_refused_by_every_command_and_verify_lists_it(wright,
         ("compare", "model.onnx", "build"),
         ("analyze", "build", "--target", "cpu"),
         ("eval", "build", "--reference", "model.onnx", "--data", "random", "--samples", 2, "--outputs"),
-        ("debug", "--float", "model.onnx", "--quant", "build"),
+        ("debug", "build", "--reference", "model.onnx"),
     ):
         answer = wright(*words)
         assert answer.code == 3, (words, answer.err)

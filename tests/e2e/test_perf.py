@@ -42,7 +42,7 @@ def test_onnxruntime_leaves_no_identity_in_the_users_home(wright, tmp_path):
 
 
 def test_the_json_answer_and_the_data_file_are_the_same_document(wright, tmp_path):
-    answer = wright("perf", "model.onnx", "--iterations", 20, "--warmup", 3, "--json", "--output", "result.json")
+    answer = wright("perf", "model.onnx", "--iterations", 20, "--warmup", 3, "--json", "--save", "result.json")
     kept = json.loads((tmp_path / "result.json").read_text())
     assert kept.pop("seal")  # tells a file that wright wrote from one that it did not
     assert answer.json == kept
@@ -66,7 +66,7 @@ def test_the_json_answer_and_the_data_file_are_the_same_document(wright, tmp_pat
         (["--dim", "batch=x"], 2),
         (["--dim", "depth=3"], 2),
         (["--target", "cpuu"], 2),
-        (["--output", "absent/result.json"], 2),
+        (["--save", "absent/result.json"], 2),
         (["--input-data", "absent.npz"], 3),
         (["--target", "vitisai-npu", "--iterations", "1"], 4),
     ],

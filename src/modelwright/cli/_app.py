@@ -19,6 +19,7 @@ from modelwright._lazy import lazy
 from modelwright._text import visible, visible_lines
 from modelwright.cli._commands import COMMANDS, find, root_help
 from modelwright.cli._options import SCHEMA_VERSION, write_document
+from modelwright.cli._renamed import renamed
 from modelwright.cli._signals import Ending
 from modelwright.cli._streams import AnswerLostError, complain, report_lost
 from modelwright.errors import ExecutionError, UsageError, WrightError, did_you_mean
@@ -168,12 +169,18 @@ def _as_wright(error: BaseException, words: list[str]) -> WrightError:
 
 def _from_click(error: click.UsageError) -> UsageError:
     where = error.ctx.command_path if error.ctx else "wright"
-    possible = getattr(error, "possibilities", None)
     return UsageError(
         f"cannot run '{where}'",
-        cause=error.format_message().rstrip("."),
-        fix=f"did you mean {' or '.join(possible)}?" if possible else f"run `{where} --help`",
+        cause=error.format_message().partition(" Did you mean")[0].rstrip("."),
+        fix=_fix(error, where),
     )
+
+
+def _fix(error: click.UsageError, where: str) -> str:
+    if isinstance(error, click.NoSuchOption) and (instead := renamed(where.rpartition(" ")[2], error.option_name)):
+        return f"use {instead}"
+    possible = getattr(error, "possibilities", None)
+    return f"did you mean {' or '.join(possible)}?" if possible else f"run `{where} --help`"
 
 
 def _report(error: BaseException, words: list[str]) -> int:

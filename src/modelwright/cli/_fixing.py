@@ -101,7 +101,7 @@ def run_fix(
     float_model, quant_model = models
     if quant_model is None:
         raise UsageError(
-            "--fix needs --quant", cause="it repairs a quantized model", fix="give the model, or its build folder"
+            "--fix needs --reference", cause="it repairs a quantized model", fix="give the float model it was made from"
         )
     recipe = _recipe(float_model, quant_model, repair, target)
     if recipe.quantize is None:

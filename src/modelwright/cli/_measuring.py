@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import click
 
 from modelwright._lazy import lazy
-from modelwright.cli._options import Output, parse_dims
+from modelwright.cli._options import Output, dim_option, parse_dims
 from modelwright.cli._streams import complain
 from modelwright.cli._types import SEED
 from modelwright.errors import UsageError, WrightError
@@ -43,12 +43,12 @@ def input_options(function: F) -> F:
     @click.option("--input-data", type=click.Path(path_type=Path), help="Inputs as an .npz file, one array per input.")
     @click.option("--seed", type=SEED, default=0, show_default=True, help="For inputs that are made up.")
     @click.option("--batch", type=int, help="Size of the dynamic dimension in front.")
-    @click.option("--dim", multiple=True, metavar="NAME=SIZE", help="Size of a dynamic dimension; repeatable.")
+    @dim_option
     @functools.wraps(function)
     def wrapper(
-        *args: Any, input_data: Path | None, seed: int, batch: int | None, dim: tuple[str, ...], **kwargs: Any
+        *args: Any, input_data: Path | None, seed: int, batch: int | None, dims: tuple[str, ...], **kwargs: Any
     ) -> Any:
-        choice = measure.InputChoice(input_data, seed, batch, dict(parse_dims(dim)))
+        choice = measure.InputChoice(input_data, seed, batch, dict(parse_dims(dims)))
         return function(*args, inputs=choice, **kwargs)
 
     return wrapper  # type: ignore[return-value]

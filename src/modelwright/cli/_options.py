@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -82,10 +83,53 @@ def output_options(function: F) -> F:
     return wrapper  # type: ignore[return-value]
 
 
-def source_options(function: F) -> F:
-    """Adds -m/--model and what can be said about a source; hands the command a resolved `source`."""
+def optional_model(function: F) -> F:
+    """Adds MODEL as an argument and as -m; hands the command `model`, None when neither was given."""
 
-    @click.option("-m", "--model", required=True, help=".onnx file, Hugging Face folder or id.")
+    @click.argument("model", required=False, type=click.Path())
+    @click.option("-m", "--model", "named", type=click.Path(), help="MODEL, said with an option.")
+    @functools.wraps(function)
+    def wrapper(*args: Any, model: str | None, named: str | None, **kwargs: Any) -> Any:
+        if model is not None and named is not None:
+            raise UsageError(
+                "the model is said twice", cause=f"{model} as an argument, {named} with -m", fix="leave one of them out"
+            )
+        return function(*args, model=model or named, **kwargs)
+
+    return wrapper  # type: ignore[return-value]
+
+
+def model_options(function: F) -> F:
+    """Adds MODEL as an argument and as -m; one of them must be given."""
+
+    @optional_model
+    @functools.wraps(function)
+    def wrapper(*args: Any, model: str | None, **kwargs: Any) -> Any:
+        if not model:
+            raise click.MissingParameter(ctx=click.get_current_context(), param_hint="'MODEL'", param_type="argument")
+        return function(*args, model=model, **kwargs)
+
+    return wrapper  # type: ignore[return-value]
+
+
+def save_option(function: F) -> F:
+    """Adds --save, a file for the whole result."""
+    return click.option(
+        "--save", type=click.Path(path_type=Path), help="Write everything, every sample too, to this file."
+    )(function)
+
+
+def dim_option(function: F) -> F:
+    """Adds --dim, which hands the command `dims`."""
+    return click.option(
+        "--dim", "dims", multiple=True, metavar="NAME=SIZE", help="Size of a dynamic dimension; repeatable."
+    )(function)
+
+
+def source_options(function: F) -> F:
+    """Adds MODEL and what can be said about a source; hands the command a resolved `source`."""
+
+    @model_options
     @click.option("--task", help="What the model is for; by default its architecture says.")
     @click.option("--revision", help="Branch, tag or commit of a Hub model.")
     @click.option("--random-weights", is_flag=True, help="Build a config-only folder with seeded random weights.")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from modelwright._lazy import lazy
 from modelwright.cli._exits import CANNOT_TELL, NO
-from modelwright.cli._options import Output, limit_options, output_options, target_options
+from modelwright.cli._options import Output, limit_options, model_options, output_options, target_options
 
 if TYPE_CHECKING:
     from modelwright import models
@@ -23,12 +22,12 @@ else:
 
 
 @click.command("analyze")
-@click.argument("model", type=click.Path(path_type=Path))
+@model_options
 @target_options
 @click.option("--suggest/--no-suggest", default=True, help="Try changes that could move more nodes to the target.")
 @limit_options
 @output_options
-def command(model: Path, wanted: tuple[Target, ...], suggest: bool, out: Output) -> int:
+def command(model: str, wanted: tuple[Target, ...], suggest: bool, out: Output) -> int:
     """Which nodes of MODEL (.onnx or build folder) each target really takes: its own partitioner is asked.
 
     Every suggestion was tried and its effect on the placement measured. Where no such EP can be asked on this machine

@@ -9,7 +9,15 @@ import click
 
 from modelwright._lazy import lazy
 from modelwright.cli._building import Delivery, buildable, calibration_options, folder_options, run_builds
-from modelwright.cli._options import Output, limit_options, output_options, parse_dims, source_options, target_options
+from modelwright.cli._options import (
+    Output,
+    dim_option,
+    limit_options,
+    output_options,
+    parse_dims,
+    source_options,
+    target_options,
+)
 
 if TYPE_CHECKING:
     from modelwright import pipeline as building
@@ -30,7 +38,7 @@ else:
 @click.option("--precision", help="fp32, fp16, w8a8, w8a16, w4a16 … Default: what the target's policy says.")
 @click.option("--passes", help="Optimizer passes or presets, separated by commas; `none` for none. Default: portable.")
 @click.option("--force", is_flag=True, help="Keep passes whose operators the target's EP does not claim.")
-@click.option("--dim", "dims", multiple=True, help="Fix a symbolic dimension: name=size. Repeatable.")
+@dim_option
 @click.option("--opset", type=int, help="The opset the model must have.")
 @calibration_options
 @click.option(

@@ -16,7 +16,7 @@ from modelwright._lazy import lazy
 from modelwright._output import check_output
 from modelwright.cli._exits import CANNOT_TELL, NO
 from modelwright.cli._measuring import input_options, told
-from modelwright.cli._options import Output, limit_options, output_options
+from modelwright.cli._options import Output, limit_options, output_options, save_option
 from modelwright.cli._signals import delivered
 from modelwright.cli._streams import say
 from modelwright.cli._types import Quantile, Share
@@ -61,7 +61,7 @@ def judge_options(function: F) -> F:
     @click.option(
         "--retry",
         type=click.Path(path_type=Path),
-        help="Go on with the units in this file, which --output of the same command wrote.",
+        help="Go on with the units in this file, which --save of the same command wrote.",
     )
     @click.option("--measure-duplicates", is_flag=True, help="Time identical arms too: an A/A test of the machine.")
     @click.option("--no-wait", is_flag=True, help="Fail when another measurement runs, instead of waiting.")
@@ -76,17 +76,19 @@ def judge_options(function: F) -> F:
 
 
 @click.command("compare")
-@click.argument("arms", nargs=-1, required=True, metavar="BASE ARM...")
+@click.argument("arms", nargs=-1, type=click.Path(), metavar="BASE ARM...")
+@click.option("-m", "--model", "named", multiple=True, type=click.Path(), help="BASE and ARM, said with an option.")
 @judge_options
 @input_options
-@click.option("--output", type=click.Path(path_type=Path), help="Write everything, every sample too, to this file.")
+@save_option
 @limit_options
 @output_options
 def command(
     arms: tuple[str, ...],
+    named: tuple[str, ...],
     options: measure.CompareOptions,
     inputs: measure.InputChoice,
-    output: Path | None,
+    save: Path | None,
     out: Output,
 ) -> None:
     """Which arm is faster than the first, with proof, or an honest "not decided".
@@ -98,18 +100,18 @@ def command(
     Units of fresh sessions are measured in random order until every arm is decided or the budget is spent. Looking at
     the result while it grows costs nothing: all claims together are wrong with probability --alpha at most.
     """
-    check_output(output)
+    check_output(save)
     asked = replace(options, inputs=inputs)
     try:
         with _Progress(out) as progress:
-            result = measure.compare(arms, asked, note=progress.note)
+            result = measure.compare((*named, *arms), asked, note=progress.note)
     except measure.ComparisonInterrupted as stop:
-        _finish(stop.partial, output, out)
+        _finish(stop.partial, save, out)
         raise
     except measure.ComparisonFailed as error:
-        _finish(error.partial, output, out)
+        _finish(error.partial, save, out)
         raise told(error) from None
-    _finish(result, output, out)
+    _finish(result, save, out)
     if result.broken:
         arm = result.broken[0]
         problem = f"{arm.name} could not be measured"
@@ -127,7 +129,7 @@ def _gate(result: measure.CompareResult, max_slowdown: float) -> None:
         open_arm = next(arm for arm in result.arms if arm.verdict is not None and arm.within is None)
         say(f"error: cannot tell whether {open_arm.name} is more than {100 * max_slowdown:g} % slower")
         say(f"  why: {open_arm.sentence}")
-        say("  next: add units with --retry and the file of --output, or raise --budget")
+        say("  next: add units with --retry and the file of --save, or raise --budget")
         raise click.exceptions.Exit(CANNOT_TELL)
 
 
@@ -139,10 +141,10 @@ def _refuse(arm: measure.ArmResult, base: str) -> NoReturn:
     raise click.exceptions.Exit(NO)
 
 
-def _finish(result: measure.CompareResult, output: Path | None, out: Output) -> None:
+def _finish(result: measure.CompareResult, save: Path | None, out: Output) -> None:
     with delivered():
-        if output is not None:
-            measure.save_result(output, "compare", result)
+        if save is not None:
+            measure.save_result(save, "compare", result)
         out.answer("compare", result, lambda _, console: report.render_compare(result, console))
 
 

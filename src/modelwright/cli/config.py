@@ -10,7 +10,7 @@ import click
 from modelwright._lazy import lazy
 from modelwright._output import check_output, write_output
 from modelwright.cli._building import buildable, only
-from modelwright.cli._options import Output, output_options, target_options, write_document
+from modelwright.cli._options import Output, optional_model, output_options, target_options, write_document
 from modelwright.cli._streams import write_utf8
 from modelwright.errors import UsageError
 
@@ -24,12 +24,12 @@ else:
 
 
 @click.command("config")
-@click.option("-m", "--model", help=".onnx file, Hugging Face folder or id.")
+@optional_model
 @click.option("--task", help="What the model is for; by default its architecture says.")
 @click.option("--random-weights", is_flag=True, help="For a config-only folder.")
 @target_options
 @click.option("--precision", help="As in `wright build`.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="File to write, .toml or .json. Default: stdout.")
+@click.option("--save", type=click.Path(path_type=Path), help="File to write, .toml or .json. Default: stdout.")
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of recipes instead.")
 @output_options
 def command(
@@ -38,7 +38,7 @@ def command(
     random_weights: bool,
     wanted: tuple[Target, ...],
     precision: str | None,
-    output: Path | None,
+    save: Path | None,
     schema: bool,
     out: Output,
 ) -> None:
@@ -54,12 +54,12 @@ def command(
         raise UsageError(
             "no model was given", cause="a recipe is for one model", fix="wright config -m MODEL --target T"
         )
-    check_output(output)
+    check_output(save)
     source = buildable(models.resolve_source(model, task=task, random_weights=random_weights))
     recipe = building.resolve_recipe(source, only(wanted), building.Wishes(precision=precision))
     building.rehearse(source, recipe)
-    if output is not None:
-        write_output(output, building.recipe_file(recipe, output.suffix))
-        out.note(f"wrote {output}")
-    shown = building.toml_text(recipe) if output is None else ""
+    if save is not None:
+        write_output(save, building.recipe_file(recipe, save.suffix))
+        out.note(f"wrote {save}")
+    shown = building.toml_text(recipe) if save is None else ""
     out.answer("config", {"recipe": recipe}, lambda _, console: write_utf8(shown))

@@ -13,7 +13,7 @@ from modelwright._lazy import lazy
 from modelwright._output import check_output, write_output
 from modelwright.cli._building import only
 from modelwright.cli._fixing import Repair, Repaired, fix_options, run_fix
-from modelwright.cli._options import Output, limit_options, output_options, target_options
+from modelwright.cli._options import Output, limit_options, model_options, output_options, target_options
 from modelwright.cli._signals import delivered
 from modelwright.cli._types import SEED, Finite, Size
 from modelwright.cli.eval import Ratio
@@ -41,10 +41,8 @@ _SAMPLES, _FIX_SAMPLES = 8, 64
 
 
 @click.command("debug")
-@click.option(
-    "--float", "float_model", type=click.Path(path_type=Path), required=True, help="The model before (.onnx)."
-)
-@click.option("--quant", "quant_model", type=click.Path(path_type=Path), help="The model after (.onnx, build folder).")
+@model_options
+@click.option("--reference", type=click.Path(path_type=Path), help="The float model that MODEL was made from.")
 @click.option("--data", default="random", show_default=True, help="Samples: .npz, a folder of them, file.py:function.")
 @click.option("--samples", type=int, help=f"How many to use.  [default: {_SAMPLES}, with --fix {_FIX_SAMPLES}]")
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Of made-up samples.")
@@ -57,18 +55,19 @@ _SAMPLES, _FIX_SAMPLES = 8, 64
 @limit_options
 @output_options
 def command(
-    float_model: Path, quant_model: Path | None, wanted: tuple[Target, ...], fail_under_db: float | None,
+    model: str, reference: Path | None, wanted: tuple[Target, ...], fail_under_db: float | None,
     html: Path | None, repair: Repair | None, out: Output, **said: Any,
 ) -> int:  # fmt: skip
-    """Where a quantized model leaves its float model, tensor by tensor, and which nodes made the noise.
+    """Where MODEL leaves its reference, tensor by tensor, and which nodes made the noise.
 
     Every tensor both models have is compared: local (its own rounding), cumulative (against the float run), and what
-    its node added. Weights are dequantized in float64. Without --quant: the same model on --target against the CPU.
+    its node added. Weights are dequantized in float64. Without --reference: MODEL on --target against the CPU.
     With --fix: half of the samples choose which nodes get more bits, the other half check; exit 1 when that fails.
     """
     for written in (html, repair.save_recipe if repair is not None else None):
         check_output(written)
     target = only(wanted)
+    pair = (Path(model), None) if reference is None else (reference, Path(model))
     names = ("data", "seed", "scale", "memory_budget")
     options = diagnosis.DebugOptions(
         # With --fix the target is asked for its placement; its simulator would be too slow to search with.
@@ -78,7 +77,7 @@ def command(
     )
     asked = _fix_options(repair, said, target) if repair is not None else None
     with status.StatusLine(out.console(sys.stderr), quiet=out.quiet or out.json) as line:
-        found, fixed, stop = _looked((float_model, quant_model), options, (repair, asked, target), line.tell)
+        found, fixed, stop = _looked(pair, options, (repair, asked, target), line.tell)
     with delivered():
         if html is not None:
             write_output(html, page.debug_html(found))

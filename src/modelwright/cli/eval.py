@@ -14,7 +14,7 @@ import click
 from modelwright._lazy import lazy
 from modelwright._output import check_output
 from modelwright.cli._exits import CANNOT_TELL, NO
-from modelwright.cli._options import Output, limit_options, output_options
+from modelwright.cli._options import Output, limit_options, model_options, output_options, save_option
 from modelwright.cli._signals import delivered
 from modelwright.cli._types import SEED, Finite
 from modelwright.errors import UsageError
@@ -74,7 +74,7 @@ def data_options(function: F) -> F:
 
 
 @click.command("eval")
-@click.argument("candidate", type=click.Path(path_type=Path))
+@model_options
 @click.option("--reference", required=True, help="What it must not fall behind: .onnx, build folder or Hugging Face.")
 @data_options
 @click.option("--task", help="How rows are scored, for example image-classification; a wrong word lists them all.")
@@ -87,11 +87,11 @@ def data_options(function: F) -> F:
 @click.option("--min-sqnr", type=Finite(), help="With --outputs: dB, of the worst sample of every output.")
 @click.option("--target", default="cpu", show_default=True, help="What the candidate runs on.")
 @click.option("--reference-target", default="cpu", show_default=True, help="What the reference runs on.")
-@click.option("--output", type=click.Path(path_type=Path), help="Write everything, every sample too, to this file.")
+@save_option
 @limit_options
 @output_options
 def command(
-    candidate: Path,
+    model: str,
     reference: str,
     data: Any,
     task: str | None,
@@ -104,14 +104,14 @@ def command(
     min_sqnr: float | None,
     target: str,
     reference_target: str,
-    output: Path | None,
+    save: Path | None,
     out: Output,
 ) -> int:
-    """Is CANDIDATE (.onnx or build folder) as accurate as its reference, on the same samples, in the same run?
+    """Is MODEL (.onnx or build folder) as accurate as its reference, on the same samples, in the same run?
 
     With --max-drop the answer is pass, fail or inconclusive, at 95 % confidence however often you look, and
     inconclusive says what would decide. Exit 0 only for pass, 1 for fail, 6 for inconclusive. Without it the numbers
-    are shown and nothing is judged, except that NaN from the candidate always fails.
+    are shown and nothing is judged, except that NaN from it always fails.
     """
     options = evaluation.EvalOptions(
         metric=metric,
@@ -124,14 +124,14 @@ def command(
         target=target,
         reference_target=reference_target,
     )
-    check_output(output)
+    check_output(save)
     try:
         with report.Watch(out.console(sys.stderr), quiet=out.quiet or out.json) as watch:
-            result = evaluation.evaluate(candidate, reference, data, task, options, on_progress=watch)
+            result = evaluation.evaluate(model, reference, data, task, options, on_progress=watch)
     except evaluation.EvalInterrupted as stop:
-        _finish(stop.partial, output, out)
+        _finish(stop.partial, save, out)
         raise
-    _finish(result, output, out)
+    _finish(result, save, out)
     return _code(result.verdict)
 
 
@@ -141,10 +141,10 @@ def _code(verdict: EvalVerdict | None) -> int:
     return NO if verdict is evaluation.EvalVerdict.FAIL else 0
 
 
-def _finish(result: evaluation.EvalResult, output: Path | None, out: Output) -> None:
+def _finish(result: evaluation.EvalResult, save: Path | None, out: Output) -> None:
     with delivered():
-        if output is not None:
-            measure.save_result(output, "eval", result)
+        if save is not None:
+            measure.save_result(save, "eval", result)
         out.answer("eval", result, report.render_eval)
 
 

@@ -9,7 +9,7 @@ import click
 
 from modelwright._json import plain
 from modelwright._lazy import lazy
-from modelwright.cli._options import Output, output_options
+from modelwright.cli._options import Output, model_options, output_options
 
 if TYPE_CHECKING:
     from modelwright import graph
@@ -20,16 +20,16 @@ else:
 
 
 @click.command("inspect")
-@click.argument("model", type=click.Path(path_type=Path))
+@model_options
 @output_options
-def command(model: Path, out: Output) -> None:
+def command(model: str, out: Output) -> None:
     """What is inside MODEL (.onnx): I/O, operators, measured precision, external data, fingerprint.
 
     Weights in external files are checked and hashed, never loaded. The fingerprint is the same for two files that hold
     the same graph and weights, whatever their layout and node names. What no runtime can use is refused (exit 3):
     cycles, values nobody makes, tensors that are not as large as they say.
     """
-    loaded = graph.load(model)
+    loaded = graph.load(Path(model))
     found = graph.summary(loaded)
     mark = graph.fingerprint(loaded)
     answer = {"fingerprint": mark, **plain(found)}

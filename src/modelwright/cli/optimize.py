@@ -10,7 +10,7 @@ import click
 from modelwright._lazy import lazy
 from modelwright._scratch import scratch
 from modelwright.cli._building import Delivery, folder_options, run_builds
-from modelwright.cli._options import Output, limit_options, output_options, parse_dims
+from modelwright.cli._options import Output, dim_option, limit_options, optional_model, output_options, parse_dims
 from modelwright.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ _CHECK_S = 3600.0
 
 
 @click.command("optimize")
-@click.argument("model", required=False, type=click.Path(path_type=Path))
+@optional_model
 @click.option("--passes", default="portable", show_default=True, help="Passes or presets, separated by commas.")
-@click.option("--dim", "dims", multiple=True, help="Fix a symbolic dimension: name=size. Repeatable.")
+@dim_option
 @click.option("--opset", type=int, help="Convert to this opset.")
 @click.option("--list", "listing", is_flag=True, help="List every pass and preset.")
 @click.option("--check", is_flag=True, help="Run each pass alone and say which ones change MODEL.")
@@ -41,7 +41,7 @@ _CHECK_S = 3600.0
 @limit_options
 @output_options
 def command(
-    model: Path | None,
+    model: str | None,
     passes: str,
     dims: tuple[str, ...],
     opset: int | None,
@@ -60,8 +60,8 @@ def command(
         raise UsageError("no model was given", cause="only --list works without one", fix="wright optimize MODEL.onnx")
     names = tuple(word.strip() for word in passes.split(",") if word.strip())
     if check:
-        return _check(model, out)
-    source = models.OnnxSource(str(model.absolute()))
+        return _check(Path(model), out)
+    source = models.OnnxSource(str(Path(model).absolute()))
     wishes = building.Wishes(passes=names, opset=opset, dims=parse_dims(dims))
     layer = {"quantize": False, "compile": False}
     recipe = building.resolve_recipe(source, targets.parse_target("cpu"), wishes, layer)

@@ -19,7 +19,7 @@ from modelwright.cli._measuring import (
     loop_options,
     told,
 )
-from modelwright.cli._options import Output, limit_options, output_options
+from modelwright.cli._options import Output, limit_options, model_options, output_options, save_option
 from modelwright.cli._signals import delivered
 from modelwright.cli._subject import ModelFile, model_file
 from modelwright.errors import ExecutionError
@@ -35,13 +35,13 @@ else:
 
 
 @click.command("perf")
-@click.argument("model")
+@model_options
 @click.option("--component", help="Which part of a model that was built in several, for example encoder.")
 @click.option("--target", default="cpu", show_default=True, help="EP and device, for example qnn-npu.")
 @loop_options
 @look_options
 @input_options
-@click.option("--output", type=click.Path(path_type=Path), help="Write everything, every sample too, to this file.")
+@save_option
 @limit_options
 @output_options
 def command(
@@ -51,7 +51,7 @@ def command(
     options: measure.PerfOptions,
     extras: Extras,
     inputs: measure.InputChoice,
-    output: Path | None,
+    save: Path | None,
     out: Output,
 ) -> None:
     """How fast MODEL runs on a target: latency, throughput, load time, memory.
@@ -60,7 +60,7 @@ def command(
     what was bound, where the nodes run and the state of the machine are part of the answer. A simulated device has no
     latency. MODEL is an .onnx file, a build folder, or a Hugging Face model, which is built for the target first.
     """
-    for written in (output, extras.trace_html, options.trace_chrome):
+    for written in (save, extras.trace_html, options.trace_chrome):
         check_output(written)
     file = model_file(model, target, component, out)
     asked = replace(options, inputs=replace(inputs, recorded=file.inputs))
@@ -68,12 +68,12 @@ def command(
         with LiveMonitor(out) if extras.monitor else nullcontext() as watch:
             result = measure.perf(file.path, target, asked, note=watch.note if watch else out.note, watch=watch)
     except measure.MeasurementInterrupted as stop:
-        _finish(stop.partial, file, output, out)
+        _finish(stop.partial, file, save, out)
         raise
     except measure.MeasurementFailed as error:
-        _finish(error.partial, file, output, out)
+        _finish(error.partial, file, save, out)
         raise told(error) from None
-    _finish(result, file, output, out)
+    _finish(result, file, save, out)
     if result.op_trace is not None:
         if extras.trace_html is not None and result.op_trace.has_data:
             write_output(extras.trace_html, pages.trace_html(result.op_trace))
@@ -82,9 +82,9 @@ def command(
             raise told(ExecutionError("there is no trace", cause=why, fix="the latency stands; see the notes above"))
 
 
-def _finish(result: measure.PerfResult, file: ModelFile, output: Path | None, out: Output) -> None:
+def _finish(result: measure.PerfResult, file: ModelFile, save: Path | None, out: Output) -> None:
     result = replace(result, model=file.built_from or result.model)
     with delivered():
-        if output is not None:
-            measure.save_result(output, "perf", result)
+        if save is not None:
+            measure.save_result(save, "perf", result)
         out.answer("perf", result, lambda _, console: report.render_perf(result, console))

@@ -9,7 +9,7 @@ import click
 
 from modelwright._lazy import lazy
 from modelwright.cli._building import Delivery, calibration_options, folder_options, run_builds
-from modelwright.cli._options import Output, limit_options, output_options
+from modelwright.cli._options import Output, limit_options, model_options, output_options
 
 if TYPE_CHECKING:
     from modelwright import models, targets
@@ -21,7 +21,7 @@ else:
 
 
 @click.command("quantize")
-@click.argument("model", type=click.Path(path_type=Path))
+@model_options
 @click.option(
     "-p", "--precision", required=True, help="fp16, dynamic, w8a8, w8a16, w16a16, w4a16, int4, chains like w8a8+fp16."
 )
@@ -46,14 +46,14 @@ else:
 @limit_options
 @output_options
 def command(
-    model: Path, precision: str, calibration: str | None, samples: int | None, target: str, output: Path | None,
+    model: str, precision: str, calibration: str | None, samples: int | None, target: str, output: Path | None,
     overwrite: bool, out: Output, **said: Any,
 ) -> int:  # fmt: skip
     """Quantize MODEL (.onnx), measure the bits that came out, and compare it with the original.
 
     Fails when the measured bits are not what the precision says, and exits 1 when the result is too far off.
     """
-    source = models.OnnxSource(str(model.absolute()))
+    source = models.OnnxSource(str(Path(model).absolute()))
     wishes = building.Wishes(precision=precision, calibration=calibration, samples=samples)
     layer = {"optimize": False, "compile": False, "quantize": _section(said)}
     recipe = building.resolve_recipe(source, targets.parse_target(target), wishes, layer)

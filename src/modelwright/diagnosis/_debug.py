@@ -103,6 +103,6 @@ def _check(options: DebugOptions, quant_model: str | Path | None, target: Target
     if quant_model is None and target.ep == "cpu":
         raise UsageError(
             "there is nothing to compare with",
-            cause="without a quantized model the same model is run on another target",
-            fix="give --quant MODEL, or --target qnn-npu",
+            cause="without a reference the same model is run on another target",
+            fix="give a `reference`, or the target qnn-npu",
         )

@@ -80,7 +80,7 @@ def _read(path: Path) -> Earlier:
         raise InputError(
             f"{path} is no result of wright compare",
             cause=str(error).splitlines()[0],
-            fix="give --retry a file that wright compare --output wrote",
+            fix="give --retry a file that wright compare --save wrote",
         ) from None
 
 
