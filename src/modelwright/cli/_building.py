@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     from modelwright.models import Source
     from modelwright.pipeline import Recipe
     from modelwright.report import build as report
+    from modelwright.report import status
     from modelwright.targets import Target
 else:
     building = lazy("modelwright.pipeline")
     stores = lazy("modelwright.store")
     report = lazy("modelwright.report.build")
+    status = lazy("modelwright.report.status")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -87,11 +89,11 @@ class Delivery:
 def run_builds(command: str, jobs: list[tuple[Any, Any]], delivery: Delivery, out: Output) -> int:
     """Build every (source, recipe), write the folders, print the answer; 1 when a gate failed."""
     results, folders = [], [_folder(delivery, recipe, len(jobs)) for _, recipe in jobs]
-    with stores.Store() as store, report.Watch(out.console(sys.stderr), quiet=out.quiet or out.json) as watch:
+    with stores.Store() as store, status.StatusLine(out.console(sys.stderr), quiet=out.quiet or out.json) as line:
         for (source, _), folder in zip(jobs, folders, strict=True):
             building.check_folder(source, folder, store=store, overwrite=delivery.overwrite)
         for (source, recipe), folder in zip(jobs, folders, strict=True):
-            result = building.build(source, recipe, store=store, watch=watch, force=delivery.force)
+            result = building.build(source, recipe, store=store, on_progress=line, force=delivery.force)
             if folder is not None:
                 building.deliver(result, folder, store=store, overwrite=delivery.overwrite)
             results.append(result)

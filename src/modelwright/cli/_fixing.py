@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from modelwright.pipeline import Recipe
     from modelwright.repairs import FixOptions, FixResult
     from modelwright.targets import Target
-    from modelwright.worker import ProgressCallback
+    from modelwright.vocabulary import OnProgress
 else:
     building = lazy("modelwright.pipeline")
     graphs = lazy("modelwright.graph")
@@ -95,7 +95,7 @@ def fix_options(function: F) -> F:
 
 
 def run_fix(
-    models: tuple[Path, Path | None], repair: Repair, options: FixOptions, target: Target, tell: ProgressCallback
+    models: tuple[Path, Path | None], repair: Repair, options: FixOptions, target: Target, tell: OnProgress
 ) -> Repaired:
     """Search, then build what was found through the normal pipeline."""
     float_model, quant_model = models

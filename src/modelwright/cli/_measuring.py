@@ -17,6 +17,7 @@ from modelwright.cli._options import Output, dim_option, parse_dims
 from modelwright.cli._streams import complain
 from modelwright.cli._types import SEED
 from modelwright.errors import UsageError, WrightError
+from modelwright.vocabulary import Progress
 
 if TYPE_CHECKING:
     from modelwright import measure
@@ -138,8 +139,8 @@ class LiveMonitor:
     ) -> None:
         self._chart.__exit__(kind, error, trace)
 
-    def note(self, text: str) -> None:
-        self._chart.say(text)
+    def __call__(self, progress: Progress) -> None:
+        self._chart(progress)
 
     def start(self, pid: int, samples: Path) -> None:
         self._samples = samples

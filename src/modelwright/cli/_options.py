@@ -20,6 +20,7 @@ from modelwright._text import visible_json
 from modelwright.cli._streams import is_unicode, say
 from modelwright.cli._types import Duration, Size
 from modelwright.errors import UsageError
+from modelwright.vocabulary import Progress
 
 if TYPE_CHECKING:
     import rich.console
@@ -56,6 +57,9 @@ class Output:
         """Something worth knowing that is not the answer."""
         if not self.quiet:
             say(text)
+
+    def tell(self, progress: Progress) -> None:
+        self.note(progress.message)
 
     def console(self, stream: Any) -> rich.console.Console:
         return screens.Screen(stream, color=self.color)

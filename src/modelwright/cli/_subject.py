@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from modelwright import models, targets
     from modelwright import pipeline as building
     from modelwright import store as stores
-    from modelwright.report import build as report
+    from modelwright.report import status
     from modelwright.vocabulary import InputSpec
 else:
     building = lazy("modelwright.pipeline")
     models = lazy("modelwright.models")
     stores = lazy("modelwright.store")
     targets = lazy("modelwright.targets")
-    report = lazy("modelwright.report.build")
+    status = lazy("modelwright.report.status")
 
 _MODEL = "model.onnx"
 
@@ -62,8 +62,8 @@ def _built(text: str, target: str, component: str | None, out: Output) -> ModelF
     source = models.resolve_source(text)
     assert isinstance(source, models.HfSource), "files and build folders are measured as they are"
     recipe = building.resolve_recipe(source, targets.parse_target(target))
-    with stores.Store() as store, report.Watch(out.console(sys.stderr), quiet=out.quiet or out.json) as watch:
-        result = building.build(source, recipe, store=store, watch=watch)
+    with stores.Store() as store, status.StatusLine(out.console(sys.stderr), quiet=out.quiet or out.json) as line:
+        result = building.build(source, recipe, store=store, on_progress=line)
     parts = {part.name: part for part in result.components}
     part = parts[_chosen(list(parts), component, text) if len(parts) > 1 else next(iter(parts))]
     final = part.final

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
@@ -103,8 +102,8 @@ def command(
     check_output(save)
     asked = replace(options, inputs=inputs)
     try:
-        with _Progress(out) as progress:
-            result = measure.compare((*named, *arms), asked, note=progress.note)
+        with status.KeptLines(out.console(sys.stderr), out.note, quiet=out.quiet) as line:
+            result = measure.compare((*named, *arms), asked, on_progress=line)
     except measure.ComparisonInterrupted as stop:
         _finish(stop.partial, save, out)
         raise
@@ -146,26 +145,3 @@ def _finish(result: measure.CompareResult, save: Path | None, out: Output) -> No
         if save is not None:
             measure.save_result(save, "compare", result)
         out.answer("compare", result, lambda _, console: report.render_compare(result, console))
-
-
-class _Progress:
-    """One line that changes on a terminal; elsewhere every line that is not about a single unit."""
-
-    def __init__(self, out: Output) -> None:
-        self._out = out
-        self._line = status.StatusLine(out.console(sys.stderr), quiet=out.quiet or not sys.stderr.isatty())
-
-    def __enter__(self) -> _Progress:
-        self._line.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._line.__exit__(kind, error, trace)
-
-    def note(self, text: str) -> None:
-        if text.startswith("unit "):
-            self._line.show(text)
-        else:
-            self._out.note(text)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from modelwright.report import fix as fix_report
     from modelwright.report import status
     from modelwright.targets import Target
-    from modelwright.worker import ProgressCallback
+    from modelwright.vocabulary import OnProgress
 else:
     diagnosis = lazy("modelwright.diagnosis")
     evaluation = lazy("modelwright.evaluation")
@@ -77,7 +77,7 @@ def command(
     )
     asked = _fix_options(repair, said, target) if repair is not None else None
     with status.StatusLine(out.console(sys.stderr), quiet=out.quiet or out.json) as line:
-        found, fixed, stop = _looked(pair, options, (repair, asked, target), line.tell)
+        found, fixed, stop = _looked(pair, options, (repair, asked, target), line)
     with delivered():
         if html is not None:
             write_output(html, page.debug_html(found))
@@ -93,7 +93,7 @@ def _looked(
     models: tuple[Path, Path | None],
     options: DebugOptions,
     wish: tuple[Repair | None, FixOptions | None, Target],
-    tell: ProgressCallback,
+    tell: OnProgress,
 ) -> tuple[DebugReport, Repaired | None, KeyboardInterrupt | None]:
     """What was found, also when somebody ends it: what was compared until then, or everything without the repair."""
     repair, asked, target = wish

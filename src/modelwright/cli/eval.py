@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from modelwright import evaluation, measure
     from modelwright.evaluation import EvalVerdict
     from modelwright.report import eval as report
+    from modelwright.report import status
 else:
     measure = lazy("modelwright.measure")
     evaluation = lazy("modelwright.evaluation")
     report = lazy("modelwright.report.eval")
+    status = lazy("modelwright.report.status")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -126,8 +128,8 @@ def command(
     )
     check_output(save)
     try:
-        with report.Watch(out.console(sys.stderr), quiet=out.quiet or out.json) as watch:
-            result = evaluation.evaluate(model, reference, data, task, options, on_progress=watch)
+        with status.StatusLine(out.console(sys.stderr), quiet=out.quiet or out.json) as line:
+            result = evaluation.evaluate(model, reference, data, task, options, on_progress=line)
     except evaluation.EvalInterrupted as stop:
         _finish(stop.partial, save, out)
         raise

@@ -66,7 +66,7 @@ def command(
     asked = replace(options, inputs=replace(inputs, recorded=file.inputs))
     try:
         with LiveMonitor(out) if extras.monitor else nullcontext() as watch:
-            result = measure.perf(file.path, target, asked, note=watch.note if watch else out.note, watch=watch)
+            result = measure.perf(file.path, target, asked, on_progress=watch or out.tell, watch=watch)
     except measure.MeasurementInterrupted as stop:
         _finish(stop.partial, file, save, out)
         raise

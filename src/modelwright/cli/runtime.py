@@ -31,7 +31,7 @@ def command() -> None:
 @output_options
 def create(name: str, packages: tuple[str, ...], out: Output) -> None:
     """Make the runtime NAME with PACKAGES, for example: openvino onnxruntime-openvino."""
-    runtime = worker.create_runtime(name, packages, on_progress=lambda message, _: out.note(message))
+    runtime = worker.create_runtime(name, packages, on_progress=out.tell)
     versions = dict(runtime.versions)
     out.answer(
         "runtime create",

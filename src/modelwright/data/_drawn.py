@@ -21,7 +21,8 @@ from modelwright.data._calibration import (
 )
 from modelwright.graph import load
 from modelwright.models import sizes_in
-from modelwright.worker import ProgressCallback, progress, run, task
+from modelwright.vocabulary import OnProgress
+from modelwright.worker import progress, run, task
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,7 +36,7 @@ _PATIENCE_S = 600.0
 
 @contextlib.contextmanager
 def drawn(
-    source: CalibrationSource, count: int, place: Path, on_progress: ProgressCallback | None = None
+    source: CalibrationSource, count: int, place: Path, on_progress: OnProgress | None = None
 ) -> Iterator[CalibrationSource]:
     """The source as files for as long as this lasts; one that is no reader as it is."""
     if not isinstance(source, ReaderCalibration):
@@ -46,7 +47,7 @@ def drawn(
 
 
 def draw(
-    source: CalibrationSource, count: int, folder: Path, on_progress: ProgressCallback | None = None
+    source: CalibrationSource, count: int, folder: Path, on_progress: OnProgress | None = None
 ) -> CalibrationSource:
     """The same in a folder of the caller's."""
     if not isinstance(source, ReaderCalibration):

@@ -14,8 +14,8 @@ from modelwright.errors import UsageError
 from modelwright.graph import model_bytes
 from modelwright.models import find_model, model_files
 from modelwright.targets import Target, parse_target
-from modelwright.vocabulary import InputSpec
-from modelwright.worker import ProgressCallback, read_so_far, run
+from modelwright.vocabulary import InputSpec, OnProgress
+from modelwright.worker import read_so_far, run
 
 _LIMIT_S = 1800.0
 _SMALLEST_BUDGET = 1 << 20
@@ -43,7 +43,7 @@ def debug(
     quant_model: str | Path | None = None,
     options: DebugOptions | None = None,
     *,
-    on_progress: ProgressCallback | None = None,
+    on_progress: OnProgress | None = None,
 ) -> DebugReport:
     """Compare a float model with its quantized form; without one, the model on the CPU with itself on the target.
 

@@ -19,7 +19,8 @@ from modelwright.evaluation.tasks._custom import check_reference
 from modelwright.graph import model_bytes
 from modelwright.models import BuildSource, HfSource, digests_of, fetch, model_files, read_build, resolve_source
 from modelwright.targets import parse_target
-from modelwright.worker import ProgressCallback, read_so_far, run
+from modelwright.vocabulary import OnProgress
+from modelwright.worker import read_so_far, run
 
 _STALL_S = 1800.0
 _MODEL = "model.onnx"
@@ -32,7 +33,7 @@ def evaluate(
     task: str | None = None,
     options: EvalOptions | None = None,
     *,
-    on_progress: ProgressCallback | None = None,
+    on_progress: OnProgress | None = None,
 ) -> EvalResult:
     """Measure both models and judge the difference.
 

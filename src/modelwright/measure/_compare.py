@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from modelwright.errors import UsageError, WrightError
 from modelwright.judge import Finding, Judge, Race, Verdict, resolvable_effect, tail_runs
 from modelwright.measure._arm import Arm, make_arms
 from modelwright.measure._arm_spec import parse_arms
-from modelwright.measure._compare_result import Fate, Outlook, Progress, compare_result
+from modelwright.measure._compare_result import Fate, Outlook, Reached, compare_result
 from modelwright.measure._compare_types import (
     CompareOptions,
     CompareResult,
@@ -27,13 +27,13 @@ from modelwright.measure._retry import Earlier, read_earlier
 from modelwright.measure._schedule import Schedule
 from modelwright.measure._unit import ArmFailed, Bench, UnitPlan, UnitRecord
 from modelwright.targets import SessionFacts
+from modelwright.vocabulary import OnProgress, Progress, silent
 
-Note = Callable[[str], None]
 _NOISES = (0.01, 0.03, 0.05)
 
 
 def compare(
-    arms: Sequence[str], options: CompareOptions | None = None, *, note: Note = lambda text: None
+    arms: Sequence[str], options: CompareOptions | None = None, *, on_progress: OnProgress | None = None
 ) -> CompareResult:
     """Compare arms (written as `NAME=MODEL@key=value,…`) with the first one, until decided or out of budget.
 
@@ -45,8 +45,9 @@ def compare(
         Judge(options.min_effect, options.alpha, quantile=quantile)  # refuses impossible levels before anything runs
     resolved = make_arms(parse_arms(arms), options.inputs, options.target, options.threads)
     earlier = read_earlier(options.retry, resolved, options)
-    comparison = _Comparison(resolved, tuple(arms), options, note, earlier)
-    with measurement_lock("wright compare", wait=options.wait, note=note):
+    tell = on_progress or silent
+    comparison = _Comparison(resolved, tuple(arms), options, tell, earlier)
+    with measurement_lock("wright compare", wait=options.wait, on_progress=tell):
         return comparison.run()
 
 
@@ -55,7 +56,7 @@ class _Comparison:
     arms: tuple[Arm, ...]
     as_written: tuple[str, ...]
     options: CompareOptions
-    note: Note
+    tell: OnProgress
     earlier: Earlier | None = None
     units: list[UnitRecord] = field(default_factory=list)
     race: Race | None = None
@@ -186,7 +187,7 @@ class _Comparison:
         if found is None:
             return
         first = found.by[0]
-        self.note(f"unit {len(self.units)}, {self._spent():.0f} s: {unit.arm}: {first.reason}")
+        self.note(f"{unit.arm}: {first.reason}", f"unit {len(self.units)}, {self._spent():.0f} s")
         assert self.race is not None
         if first.units == self.race.min_units and not found.proven and first.noise is not None:
             self.note(self._forecast_words(first))
@@ -223,6 +224,9 @@ class _Comparison:
         begun = self._spent() - sum(unit.total_s for unit in self._own_units())
         return Outlook(self._unit_s(), max(0.0, self.options.budget_s - self._spent()), rivals, begun)
 
+    def note(self, text: str, step: str | None = None) -> None:
+        self.tell(Progress(text, stage=step))
+
     def _own_units(self) -> list[UnitRecord]:
         """Those measured in this call."""
         return self.units[len(self.earlier.units) if self.earlier else 0 :]
@@ -237,7 +241,7 @@ class _Comparison:
         return sum(unit.total_s for unit in recent) / len(recent)
 
     def _result(self, status: Any, probe: EnvironmentProbe) -> CompareResult:
-        progress = Progress(
+        reached = Reached(
             status=status,
             total_s=self._spent() + (self.earlier.total_s if self.earlier else 0.0),
             seeds=(*(self.earlier.seeds if self.earlier else ()), self.seed),
@@ -245,7 +249,7 @@ class _Comparison:
             fresh_processes=self.bench.fresh_processes,
             environment=probe.finish(self.bench.cpu_s),
         )
-        return compare_result(self.arms, self.as_written, self.options, self.fates, self.race, self.units, progress)
+        return compare_result(self.arms, self.as_written, self.options, self.fates, self.race, self.units, reached)
 
 
 def _long_enough(options: CompareOptions) -> UnitPlan:

@@ -60,7 +60,7 @@ class Outlook:
 
 
 @dataclass(frozen=True)
-class Progress:
+class Reached:
     """How far the comparison came."""
 
     status: Literal["complete", "interrupted", "failed"]
@@ -78,7 +78,7 @@ def compare_result(
     fates: Mapping[str, Fate],
     race: Race | None,
     units: Sequence[UnitRecord],
-    progress: Progress,
+    progress: Reached,
 ) -> CompareResult:
     sentinels = [unit for unit in units if unit.arm is None]
     control = Judge(options.min_effect, options.alpha, quantile=options.by[0])
@@ -113,7 +113,7 @@ class _Judged:
     options: CompareOptions
     race: Race | None
     units: Sequence[UnitRecord]
-    progress: Progress
+    progress: Reached
 
     def arm(self, arm: Arm, fate: Fate) -> ArmResult:
         found = None if arm is self.base else self._finding(arm, fate)

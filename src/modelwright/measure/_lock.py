@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,25 +13,25 @@ from typing import TYPE_CHECKING
 from modelwright._lazy import lazy
 from modelwright.errors import ExecutionError
 from modelwright.home import machine_dir
+from modelwright.vocabulary import OnProgress, Progress
 
 if TYPE_CHECKING:
     import filelock
 else:
     filelock = lazy("filelock")
 
-Note = Callable[[str], None]
 _NAME = "modelwright-measure"
 
 
 @contextmanager
-def measurement_lock(purpose: str, *, wait: bool, note: Note) -> Iterator[None]:
+def measurement_lock(purpose: str, *, wait: bool, on_progress: OnProgress) -> Iterator[None]:
     """Hold the machine against every user and every home on it; the operating system frees it when the process ends,
     however that happens."""
     lock = filelock.FileLock(machine_dir() / f"{_NAME}.lock", mode=0o666)
     try:
-        _acquire(lock, wait, note)
+        _acquire(lock, wait, on_progress)
     except OSError as error:
-        note(f"other measurements cannot be kept away: {lock.lock_file}: {error.strerror or error}")
+        on_progress(Progress(f"other measurements cannot be kept away: {lock.lock_file}: {error.strerror or error}"))
         yield
         return
     try:
@@ -41,7 +41,7 @@ def measurement_lock(purpose: str, *, wait: bool, note: Note) -> Iterator[None]:
         lock.release()
 
 
-def _acquire(lock: filelock.BaseFileLock, wait: bool, note: Note) -> None:
+def _acquire(lock: filelock.BaseFileLock, wait: bool, on_progress: OnProgress) -> None:
     try:
         lock.acquire(timeout=0)
     except filelock.Timeout:
@@ -51,7 +51,7 @@ def _acquire(lock: filelock.BaseFileLock, wait: bool, note: Note) -> None:
                 cause=f"{_who()} holds it, and two at once would disturb each other",
                 fix="wait for it, or leave out --no-wait",
             ) from None
-        note(f"waiting: {_who()} is measuring on this machine")
+        on_progress(Progress(f"waiting: {_who()} is measuring on this machine"))
         lock.acquire()
 
 

@@ -36,6 +36,7 @@ from modelwright.measure._trace import TraceOptions, trace_subject
 from modelwright.measure._trace_types import OpTrace
 from modelwright.measure._warnings import warnings_about
 from modelwright.targets import SessionFacts, SessionSpec, Target, parse_target
+from modelwright.vocabulary import OnProgress, Progress, silent
 from modelwright.worker import Failure, Result, Runtime, find_runtime
 
 Note = Callable[[str], None]
@@ -47,7 +48,7 @@ def perf(
     target: str | Target = "cpu",
     options: PerfOptions | None = None,
     *,
-    note: Note = lambda text: None,
+    on_progress: OnProgress | None = None,
     watch: Watch | None = None,
 ) -> PerfResult:
     """Measure `model`, with `watch` looking on.
@@ -60,12 +61,13 @@ def perf(
     runtime = find_runtime(options.runtime) if options.runtime else None
     subject = make_subject(model, options.inputs)
     run = _Run(subject, chosen, options, plan, runtime, watch)
-    with measurement_lock("wright perf", wait=options.wait, note=note):
-        result = run.measured(note)
+    tell = on_progress or silent
+    with measurement_lock("wright perf", wait=options.wait, on_progress=tell):
+        result = run.measured(tell)
         if not options.op_trace:
             return result
         try:
-            return replace(result, op_trace=run.traced(note))
+            return replace(result, op_trace=run.traced(tell))
         except KeyboardInterrupt:
             raise _interrupted(replace(result, status="interrupted")) from None
 
@@ -81,11 +83,11 @@ class _Run:
     records: list[SessionRecord] = field(default_factory=list)
     cpu_s: float | None = 0.0
 
-    def measured(self, note: Note) -> PerfResult:
+    def measured(self, tell: OnProgress) -> PerfResult:
         probe = EnvironmentProbe()
         try:
             for number in range(1, self.options.sessions + 1):
-                note(f"session {number} of {self.options.sessions}")
+                tell(Progress(f"session {number} of {self.options.sessions}"))
                 failure = self._session()
                 if failure is not None:
                     raise self._failed(failure, probe)
@@ -95,10 +97,10 @@ class _Run:
             raise _interrupted(self._result("interrupted", probe.finish(self.cpu_s))) from None
         return self._result("complete", probe.finish(self.cpu_s))
 
-    def traced(self, note: Note) -> OpTrace:
+    def traced(self, tell: OnProgress) -> OpTrace:
         """A trace of the same session options and inputs; what it costs is in no latency."""
         assert self.options.op_trace is not None
-        note("tracing")
+        tell(Progress("tracing"))
         options = self.options
         chosen = TraceOptions(self._spec(), self.runtime, options.timeout_s, options.trace_chrome)
         return trace_subject(self.subject, self.target, self.options.op_trace, options=chosen)

@@ -29,7 +29,8 @@ from modelwright.measure._trace_types import (
     empty_trace,
 )
 from modelwright.targets import SessionSpec, Target
-from modelwright.worker import ProgressCallback, Result, Runtime, run
+from modelwright.vocabulary import OnProgress
+from modelwright.worker import Result, Runtime, run
 
 # onnxruntime's limit is 1,000,000; a run also has events that are no nodes.
 _MOST_NODE_EVENTS = 900_000
@@ -46,7 +47,7 @@ class TraceOptions:
     runtime: Runtime | None = None
     timeout_s: float = 1800.0
     chrome: Path | None = None
-    on_progress: ProgressCallback | None = None
+    on_progress: OnProgress | None = None
 
 
 def trace(

@@ -20,11 +20,11 @@ from modelwright.pipeline._claims import refuse_unclaimed
 from modelwright.pipeline._import import foresee_import, import_model
 from modelwright.pipeline._recipe import Recipe
 from modelwright.pipeline._resolve import waits_for_reader
-from modelwright.plans import ModelInput, StageCall, StageEvent, StageResult, Watcher, peek_stage, run_stage
+from modelwright.plans import ModelInput, StageCall, StageResult, peek_stage, run_stage
 from modelwright.stages.export import ExportOutcome, Link
 from modelwright.stages.validate import ValidateOutcome
 from modelwright.store import Store
-from modelwright.vocabulary import InputSpec
+from modelwright.vocabulary import InputSpec, OnProgress, Progress, silent, within
 from modelwright.worker import Worker
 
 _EXPORT = TypeAdapter(ExportOutcome)
@@ -87,7 +87,7 @@ class Job:
 
     recipe: Recipe
     store: Store
-    watch: Watcher
+    on_progress: OnProgress
     force: bool
     worker: Worker
 
@@ -97,15 +97,15 @@ def build(
     recipe: Recipe,
     *,
     store: Store,
-    watch: Watcher | None = None,
+    on_progress: OnProgress | None = None,
     force: bool = False,
 ) -> BuildResult:
     """Run what the store does not have. Every stage is a child with a time limit."""
     started = time.perf_counter()
-    watch = watch or _unwatched
+    on_progress = on_progress or silent
     source = _fetched(source, recipe, store)
-    with Worker() as worker, _data(source, recipe, store, watch) as data:
-        job = Job(recipe, store, watch, force, worker)
+    with Worker() as worker, _data(source, recipe, store, on_progress) as data:
+        job = Job(recipe, store, on_progress, force, worker)
         first, subjects, links = _begin(source, job)
         components = tuple(_component(name, replace(subject, data=data), first, job) for name, subject in subjects)
     return BuildResult(
@@ -121,13 +121,12 @@ def build(
 
 
 def _data(
-    source: OnnxSource | HfSource, recipe: Recipe, store: Store, watch: Watcher
+    source: OnnxSource | HfSource, recipe: Recipe, store: Store, on_progress: OnProgress
 ) -> contextlib.AbstractContextManager[CalibrationSource]:
     """The recipe's samples; those of the user's own function are drawn now, once for all stages."""
     counts = [section.samples for section in (recipe.quantize, recipe.validation) if section is not None]
 
-    def tell(message: str, fraction: float | None) -> None:
-        watch(StageEvent("samples", _name(source), message, fraction))
+    tell = within(on_progress, "samples", _name(source))
 
     return drawn(calibration_source(recipe.calibration), max(counts), store.root.parent, tell)
 
@@ -151,10 +150,10 @@ def plan(source: OnnxSource | HfSource, recipe: Recipe, *, store: Store) -> tupl
 def _begin(source: OnnxSource | HfSource, job: Job) -> tuple[StageResult, list[tuple[str, Subject]], tuple[Link, ...]]:
     if isinstance(source, OnnxSource):
         _refuse_compiled(Path(source.path))
-        job.watch(StageEvent("import", _name(source), "reading the model"))
+        job.on_progress(Progress("reading the model", stage="import", label=_name(source)))
         first = import_model(job.store, Path(source.path), _name(source))
         return first, [(SINGLE, _imported(source, first))], ()
-    done = run_stage(job.store, export_call(source, job.recipe), job.watch)
+    done = run_stage(job.store, export_call(source, job.recipe), job.on_progress)
     return done, *_exported(source, done)
 
 
@@ -193,14 +192,14 @@ def _component(name: str, subject: Subject, first: StageResult, job: Job) -> Bui
     def advance(call: StageCall | None, worker: Worker | None = job.worker) -> ModelInput:
         if call is None:
             return model
-        results.append(run_stage(job.store, call, job.watch, worker))
+        results.append(run_stage(job.store, call, job.on_progress, worker))
         return ModelInput(results[-1].artifact)
 
     model = advance(optimize_call(subject, model, recipe))
     if not job.force:
         refuse_unclaimed(job.store, model, recipe)
     model = advance(quantize_call(subject, model, recipe))
-    gate = run_stage(job.store, validate_call(subject, model, recipe), job.watch, job.worker)
+    gate = run_stage(job.store, validate_call(subject, model, recipe), job.on_progress, job.worker)
     results.append(gate)
     validation = _VALIDATION.validate_python(gate.outcome)
     if validation.passed:
@@ -249,7 +248,3 @@ def _refuse_compiled(path: Path) -> None:
 
 def _name(source: OnnxSource | HfSource) -> str:
     return Path(source.path).stem if isinstance(source, OnnxSource) else source.name
-
-
-def _unwatched(_: StageEvent) -> None:
-    """Nobody watches."""

@@ -12,6 +12,7 @@ from typing import Any
 from modelwright._json import digest, plain
 from modelwright._scratch import scratch
 from modelwright.store import Artifact, FileEntry, Key, Produced, Store, Waiting, stage_key
+from modelwright.vocabulary import OnProgress, Progress, silent, within
 from modelwright.worker import Task, Worker, run
 
 MODEL = "model.onnx"
@@ -76,16 +77,6 @@ class StageCall:
 
 
 @dataclass(frozen=True)
-class StageEvent:
-    """What a build is doing now, for whoever watches."""
-
-    stage: str
-    label: str
-    message: str
-    fraction: float | None = None
-
-
-@dataclass(frozen=True)
 class StageResult:
     """A finished stage. `outcome` are the facts its task noted; `seconds` is what making it took, then or now."""
 
@@ -99,15 +90,15 @@ class StageResult:
     peak_rss_bytes: int | None = None
 
 
-Watcher = Callable[[StageEvent], None]
-
-
-def run_stage(store: Store, call: StageCall, watch: Watcher, worker: Worker | None = None) -> StageResult:
+def run_stage(
+    store: Store, call: StageCall, on_progress: OnProgress | None = None, worker: Worker | None = None
+) -> StageResult:
     """The stage's artifact: from the store if it was ever made, else made in a child.
 
     A warm `worker` saves the imports of every stage after the first; without one the child is new.
     """
     execute = run if worker is None else worker.run
+    tell = within(on_progress or silent, call.stage, call.label)
 
     def produce(workdir: Path) -> Produced:
         with model_paths(store, call.inputs) as models:
@@ -115,7 +106,7 @@ def run_stage(store: Store, call: StageCall, watch: Watcher, worker: Worker | No
                 call.task(models, str(workdir)),
                 timeout=call.timeout_s,
                 size=call.size,
-                on_progress=lambda message, fraction: watch(StageEvent(call.stage, call.label, message, fraction)),
+                on_progress=tell,
             )
         notes = {
             "outcome": plain(result.unwrap()),
@@ -126,9 +117,9 @@ def run_stage(store: Store, call: StageCall, watch: Watcher, worker: Worker | No
         return Produced(roles=_roles(workdir), meta=notes)
 
     def waiting(other: Waiting) -> None:
-        watch(StageEvent(call.stage, call.label, f"waiting for process {other.pid}, which makes the same"))
+        tell(Progress(f"waiting for process {other.pid}, which makes the same"))
 
-    watch(StageEvent(call.stage, call.label, "looking in the store"))
+    tell(Progress("looking in the store"))
     done = store.once(call.key, produce, label=call.label, on_wait=waiting)
     return _result(call, done.artifact, produced=done.produced)
 

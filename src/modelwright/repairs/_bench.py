@@ -17,7 +17,8 @@ from modelwright.repairs._types import FixOptions, FixPlan, FixScore
 from modelwright.stages.optimize import run_optimize
 from modelwright.stages.quantize import QuantizeParams, name_all, run_quantize
 from modelwright.targets import placement
-from modelwright.worker import ProgressCallback, Result, Task, Worker
+from modelwright.vocabulary import OnProgress, Progress
+from modelwright.worker import Result, Task, Worker
 
 T = TypeVar("T")
 _LIMIT_S = 1800.0
@@ -44,7 +45,7 @@ class Bench:
     """Builds and scores, each once. `refused` is why the last build gave nothing."""
 
     def __init__(
-        self, model: Path, plan: FixPlan, options: FixOptions, folder: Path, worker: Worker, say: ProgressCallback
+        self, model: Path, plan: FixPlan, options: FixOptions, folder: Path, worker: Worker, say: OnProgress
     ) -> None:
         self.options, self.say = options, say
         self.half = options.samples // 2
@@ -90,7 +91,7 @@ class Bench:
         if params in self._built:
             return self._built[params]
         self.builds += 1
-        self.say(f"building candidate {self.builds}", None)
+        self.say(Progress(f"building candidate {self.builds}"))
         folder = self._new_folder("candidate")
         found = self._quantized(params, folder)
         if found.problem is not None and not self._built:
@@ -120,7 +121,7 @@ class Bench:
     def score(self, candidate: Candidate, half: int) -> FixScore:
         key = (candidate.path, half)
         if key not in self._scores:
-            self.say(f"scoring candidate {self.builds}", None)
+            self.say(Progress(f"scoring candidate {self.builds}"))
             call = score_model.call(str(candidate.path), self._job(half))
             self._scores[key], self._reference[half] = self._run(call).unwrap()
         return self._scores[key]
@@ -131,7 +132,7 @@ class Bench:
         if target is None or target.device == "cpu" or candidate.problem is not None:
             return None
         if candidate.path not in self._places:
-            self.say(f"asking {target} for its placement", None)
+            self.say(Progress(f"asking {target} for its placement"))
             found = self._run(placement.call(str(candidate.path), target)).unwrap()
             own = [share.partitions for share in found.eps if share.ep == target.provider.name]
             known = found.status == "placed"
@@ -142,7 +143,7 @@ class Bench:
 
     def times(self, models: Sequence[Path]) -> list[float | None]:
         """Nothing when one of them does not run; a repair is not worth less for want of a time."""
-        self.say("timing on the CPU", None)
+        self.say(Progress("timing on the CPU"))
         result = self._run(time_models.call([str(model) for model in models], self._job(CHOOSE)))
         return list(result.value) if result.ok and result.value is not None else [None for _ in models]
 
@@ -150,7 +151,7 @@ class Bench:
         optimize = self._plan.optimize
         if optimize is not None and (optimize.passes or optimize.fix_dims or optimize.opset):
             folder = self._new_folder("base")
-            self.say("optimizing", None)
+            self.say(Progress("optimizing"))
             self._run(run_optimize.call(str(model), str(folder), optimize)).unwrap()
             model = folder / "model.onnx"
         folder = self._new_folder("named")

@@ -16,7 +16,8 @@ from modelwright.repairs._actions import combined, orders
 from modelwright.repairs._bench import CHECK, CHOOSE, Bench, Candidate
 from modelwright.repairs._types import FixOptions, FixPlan, FixResult, FixRow, FixScore, FixStatus, Level, Raise
 from modelwright.stages.quantize import REDUCED_BITS, steps_of, weight_range_bits
-from modelwright.worker import ProgressCallback, Worker
+from modelwright.vocabulary import OnProgress, Progress, silent
+from modelwright.worker import Worker
 
 if TYPE_CHECKING:
     import onnx
@@ -40,11 +41,11 @@ class _Found:
 
 
 def fix(
-    float_model: str | Path, plan: FixPlan, options: FixOptions, *, on_progress: ProgressCallback | None = None
+    float_model: str | Path, plan: FixPlan, options: FixOptions, *, on_progress: OnProgress | None = None
 ) -> FixResult:
     """Quantize again with as few exceptions as the target allows, and check the result on samples not chosen from."""
     _check(options)
-    say = on_progress or _silent
+    say = on_progress or silent
     with scratch("fix") as folder, Worker() as worker:
         bench = Bench(find_model(float_model), plan, options, Path(folder), worker, say)
         start = bench.build(plan.quantize)
@@ -64,7 +65,7 @@ def keeps_to_7_bits(model: str | Path) -> bool:
 
 def _search(bench: Bench, plan: FixPlan, options: FixOptions, start: Candidate) -> _Found:
     """Every level that suits the target is tried; the one that holds together best on it wins."""
-    bench.say("looking for where the noise is made", None)
+    bench.say(Progress("looking for where the noise is made"))
     asked = DebugOptions(
         data=options.data,
         samples=min(8, bench.half),
@@ -221,7 +222,3 @@ def _check(options: FixOptions) -> None:
             cause="one half chooses and the other half checks",
             fix="--samples 64",
         )
-
-
-def _silent(message: str, fraction: float | None) -> None:
-    """Nobody listens."""

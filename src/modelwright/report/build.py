@@ -1,17 +1,15 @@
-"""The answers of the building commands, and what they show while they work."""
+"""The answers of the building commands."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
 from modelwright.pipeline import BuildResult, Built, PlannedStage, manifest
-from modelwright.plans import StageEvent, StageResult
+from modelwright.plans import StageResult
 from modelwright.report._units import human_bytes
-from modelwright.report.status import StatusLine
 
 if TYPE_CHECKING:
     import rich.console
@@ -19,21 +17,6 @@ if TYPE_CHECKING:
     import rich.text
 else:
     rich = lazy("rich")
-
-
-class Watch(StatusLine):
-    """The stage, what it is doing, and how long it has been at it."""
-
-    _stage = ""
-    _since = 0.0
-
-    def __call__(self, event: StageEvent) -> None:
-        stage = f"{event.label}: {event.stage}"
-        if stage != self._stage:
-            self._stage, self._since = stage, time.monotonic()
-        share = f" {event.fraction:.0%}" if event.fraction else ""
-        seconds = time.monotonic() - self._since
-        self.show(f"{stage}: {event.message}{share} ({seconds:.0f} s)")
 
 
 def documents(results: Sequence[BuildResult], folders: Sequence[Path | None]) -> list[dict[str, Any]]:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
 from modelwright.evaluation import EvalOutput, EvalResult, EvalVerdict
-from modelwright.report.status import StatusLine
 
 if TYPE_CHECKING:
     import rich.console
@@ -17,13 +16,6 @@ else:
 
 _STYLES = {EvalVerdict.PASS: "bold green", EvalVerdict.FAIL: "bold red", EvalVerdict.INCONCLUSIVE: "bold yellow"}
 _FAILURES_SHOWN = 5
-
-
-class Watch(StatusLine):
-    """What the evaluation is doing."""
-
-    def __call__(self, message: str, fraction: float | None) -> None:
-        self.show(f"{message}{f' {fraction:.0%}' if fraction else ''}")
 
 
 def render_eval(result: EvalResult, console: rich.console.Console) -> None:

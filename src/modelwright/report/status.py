@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
 from modelwright._lazy import lazy
+from modelwright.vocabulary import Progress
 
 if TYPE_CHECKING:
     import rich.console
@@ -17,7 +20,10 @@ Line = TypeVar("Line", bound="StatusLine")
 
 
 class StatusLine:
-    """Shown while it is entered; a quiet one shows nothing."""
+    """Takes progress, and shows it while it is entered; a quiet one shows nothing."""
+
+    _within = ""
+    _since = 0.0
 
     def __init__(self, console: rich.console.Console, *, quiet: bool) -> None:
         spinner = "line" if console.options.ascii_only else "dots"
@@ -34,11 +40,33 @@ class StatusLine:
         if self._status is not None:
             self._status.__exit__(kind, error, trace)
 
-    def tell(self, text: str, _: float | None) -> None:
-        """Fits the worker's `on_progress`."""
-        self.show(text)
+    def __call__(self, progress: Progress) -> None:
+        within = ": ".join(word for word in (progress.label, progress.stage) if word)
+        if within != self._within:
+            self._within, self._since = within, time.monotonic()
+        seconds = f" ({time.monotonic() - self._since:.0f} s)" if progress.label else ""
+        self._show(f"{f'{within}: ' if within else ''}{line(progress)}{seconds}")
 
-    def show(self, text: str) -> None:
+    def _show(self, text: str) -> None:
         if self._status is not None:
             # A string would be read as markup.
             self._status.update(rich.text.Text(text))
+
+
+class KeptLines(StatusLine):
+    """Everything is printed to stay, except the steps of a repetition: those share the one line that changes."""
+
+    def __init__(self, console: rich.console.Console, keep: Callable[[str], None], *, quiet: bool) -> None:
+        super().__init__(console, quiet=quiet or not console.is_terminal)
+        self._keep = keep
+
+    def __call__(self, progress: Progress) -> None:
+        if progress.stage is None:
+            self._keep(line(progress))
+        else:
+            super().__call__(progress)
+
+
+def line(progress: Progress) -> str:
+    """What is done, and how much of it."""
+    return f"{progress.message} {progress.fraction:.0%}" if progress.fraction else progress.message

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from modelwright._lazy import lazy
 from modelwright.measure import Telemetry, TelemetryResult, TelemetrySeries
 from modelwright.report._units import human_bytes
+from modelwright.report.status import line
+from modelwright.vocabulary import Progress
 
 if TYPE_CHECKING:
     import rich.box
@@ -28,7 +30,7 @@ _NARROW, _NAME_WIDTH, _NUMBERS_WIDTH = 60, 20, 36
 class LiveChart:
     """Draws on stderr until it is left. `latency_ms` gives the last timings; the drawing thread asks for them.
 
-    Where the console is no terminal it draws nothing, and only `say` is heard.
+    Where the console is no terminal it draws nothing.
     """
 
     def __init__(
@@ -60,9 +62,9 @@ class LiveChart:
     ) -> None:
         self._live.stop()
 
-    def say(self, message: str, fraction: float | None = None) -> None:
-        """The line above the chart; fits the worker's `on_progress`."""
-        self._message = message if fraction is None else f"{message}  {fraction:.0%}"
+    def __call__(self, progress: Progress) -> None:
+        """The line above the chart."""
+        self._message = line(progress)
 
     def _picture(self) -> rich.table.Table:
         latency = list(self._latency_ms()) if self._latency_ms is not None else []

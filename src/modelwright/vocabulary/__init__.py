@@ -6,6 +6,7 @@ from modelwright.vocabulary._data import (
     Layout,
     as_data,
 )
+from modelwright.vocabulary._progress import OnProgress, Progress, silent, within
 from modelwright.vocabulary._spec import (
     Fill,
     FillKind,
@@ -21,7 +22,11 @@ __all__ = [
     "FillKind",
     "InputSpec",
     "Layout",
+    "OnProgress",
+    "Progress",
     "TensorSpec",
     "as_data",
+    "silent",
     "static",
+    "within",
 ]

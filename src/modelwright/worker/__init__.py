@@ -9,14 +9,12 @@ from modelwright.worker._runtime import Runtime
 from modelwright.worker._runtimes import RuntimeStatus, find_runtime, list_runtimes, remove_runtime
 from modelwright.worker._so_far import SoFar, read_so_far
 from modelwright.worker._task import Task, TaskFunction, task
-from modelwright.worker._watch import ProgressCallback
 from modelwright.worker._worker import Worker, run
 
 __all__ = [
     "Exit",
     "Failure",
     "FailureKind",
-    "ProgressCallback",
     "Result",
     "Runtime",
     "RuntimeStatus",

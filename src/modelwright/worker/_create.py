@@ -9,17 +9,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from modelwright.errors import UsageError
+from modelwright.vocabulary import OnProgress, Progress
 from modelwright.worker._inspect import installed_versions, run_command
 from modelwright.worker._runtime import Runtime
 from modelwright.worker._runtimes import erase, folder_of, locked, python_of, read_record, write_record
-from modelwright.worker._watch import ProgressCallback
 from modelwright.worker._worker import run
 
 _INSTALL_S = 3600.0
 _INSPECT_S = 120.0
 
 
-def create_runtime(name: str, packages: Sequence[str], *, on_progress: ProgressCallback | None = None) -> Runtime:
+def create_runtime(name: str, packages: Sequence[str], *, on_progress: OnProgress | None = None) -> Runtime:
     """Make the runtime `name` with these packages.
 
     One that is there with the same packages is returned; the remains of one that did not finish are replaced.
@@ -73,7 +73,7 @@ def _same(existing: Runtime, wanted: tuple[str, ...]) -> Runtime:
     )
 
 
-def _execute(command: list[str], purpose: str, on_progress: ProgressCallback | None) -> None:
+def _execute(command: list[str], purpose: str, on_progress: OnProgress | None) -> None:
     if on_progress is not None:
-        on_progress(purpose, None)
+        on_progress(Progress(purpose))
     run(run_command.call(command, purpose), timeout=_INSTALL_S, on_progress=on_progress).unwrap()

@@ -22,7 +22,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class Advance:
     """Runner to parent: still at it."""
 
     number: int

@@ -19,7 +19,7 @@ from modelwright._disk import disk_error, lacks_room
 from modelwright.errors import InputError, StoreError, WrightError
 from modelwright.worker import _usage
 from modelwright.worker._channel import Channel
-from modelwright.worker._messages import Call, Done, Inside, Progress
+from modelwright.worker._messages import Advance, Call, Done, Inside
 from modelwright.worker._payload import Parcel, Scratch, pack, unpack
 from modelwright.worker._result import Failure
 from modelwright.worker._task import resolve
@@ -46,7 +46,7 @@ def progress(message: str, fraction: float | None = None) -> None:
     """Tell the parent that work goes on. Outside a worker it does nothing."""
     if _post.channel is not None:
         _expect_end()
-        _post.channel.send(Progress(_post.number, message[:_LONGEST_MESSAGE], fraction))
+        _post.channel.send(Advance(_post.number, message[:_LONGEST_MESSAGE], fraction))
 
 
 @contextlib.contextmanager

@@ -6,15 +6,13 @@ import selectors
 import signal
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from modelwright.vocabulary import OnProgress, Progress
 from modelwright.worker._launch import Child
 from modelwright.worker._limits import Limits
-from modelwright.worker._messages import Activity, Died, Done, End, Ended, Inside, Kill, Look, Progress
-
-ProgressCallback = Callable[[str, float | None], None]
+from modelwright.worker._messages import Activity, Advance, Died, Done, End, Ended, Inside, Kill, Look
 
 # Waiting loops use a little CPU too; less than this share of one core counts as standing still.
 _IDLE_SHARE = 0.01
@@ -71,7 +69,7 @@ class _Standstill:
 class Watch:
     """One call on one child."""
 
-    def __init__(self, child: Child, number: int, limits: Limits, on_progress: ProgressCallback | None) -> None:
+    def __init__(self, child: Child, number: int, limits: Limits, on_progress: OnProgress | None) -> None:
         now = time.monotonic()
         self._child = child
         self._number = number
@@ -111,13 +109,13 @@ class Watch:
     def _hear(self, message: object) -> None:
         now = time.monotonic()
         match message:
-            case Progress(number) if number == self._number:
+            case Advance(number) if number == self._number:
                 if not self._limits.whole:
                     self._deadline = now + self._limits.timeout
                 if self._standstill is not None:
                     self._standstill.moved(now)
                 if self._on_progress is not None:
-                    self._on_progress(message.message, message.fraction)
+                    self._on_progress(Progress(message.message, message.fraction))
             case Inside(number) if number == self._number:
                 self._inside = message
             case Done(number) if number == self._number:

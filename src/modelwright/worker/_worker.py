@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from modelwright._disk import full_error, is_full
 from modelwright.errors import InputError, StoreError, WrightError
+from modelwright.vocabulary import OnProgress
 from modelwright.worker._exit import decode_exit
 from modelwright.worker._launch import Child, launch
 from modelwright.worker._limits import STALL_S, Limits, resolve_limits
@@ -24,7 +25,7 @@ from modelwright.worker._payload import pack, unpack
 from modelwright.worker._result import Failure, FailureKind, Result
 from modelwright.worker._runtime import Runtime
 from modelwright.worker._task import Task
-from modelwright.worker._watch import Outcome, ProgressCallback, Watch
+from modelwright.worker._watch import Outcome, Watch
 
 T = TypeVar("T")
 
@@ -37,7 +38,7 @@ def run(
     size: int | None = None,
     stall: float | None = STALL_S,
     memory_limit: int | None = None,
-    on_progress: ProgressCallback | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Result[T]:
     """Make one call in a child of its own. See `Worker.run`."""
     with Worker(runtime=runtime) as worker:
@@ -80,7 +81,7 @@ class Worker:
         size: int | None = None,
         stall: float | None = STALL_S,
         memory_limit: int | None = None,
-        on_progress: ProgressCallback | None = None,
+        on_progress: OnProgress | None = None,
     ) -> Result[T]:
         """Make the call. It fails `timeout` seconds (beyond the `planned` ones) after it last reported progress, after
         `stall` seconds without progress, output or CPU time, or when the tree holds more than `memory_limit` bytes.
@@ -98,7 +99,7 @@ class Worker:
                 self._discard()
                 raise
 
-    def _run(self, task: Task[T], limits: Limits, on_progress: ProgressCallback | None, started: float) -> Result[T]:
+    def _run(self, task: Task[T], limits: Limits, on_progress: OnProgress | None, started: float) -> Result[T]:
         log = new_log(task.name)
         try:
             child = self._child = self._child or self._start()

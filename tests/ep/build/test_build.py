@@ -254,7 +254,7 @@ def test_a_build_killed_in_any_stage_is_finished_by_the_same_command(source, tmp
         "source = OnnxSource(sys.argv[1])\n"
         "recipe = resolve_recipe(source, parse_target('qnn-npu:soc=x-elite'))\n"
         "with Store(Path(sys.argv[3])) as store:\n"
-        "    result = build(source, recipe, store=store, watch=watch)\n"
+        "    result = build(source, recipe, store=store, on_progress=watch)\n"
     )
     home = tmp_path / "home"
     words = [sys.executable, "-c", script, source.path, stage, str(home / "store")]

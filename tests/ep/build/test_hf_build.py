@@ -59,7 +59,7 @@ def test_an_export_killed_half_way_is_done_again_and_finished(resnet, tmp_path):
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
         "source = resolve_source(sys.argv[1])\n"
         "with Store(Path(sys.argv[2])) as store:\n"
-        "    build(source, resolve_recipe(source, parse_target('cpu')), store=store, watch=watch)\n"
+        "    build(source, resolve_recipe(source, parse_target('cpu')), store=store, on_progress=watch)\n"
     )
     home = tmp_path / "home"
     words = [sys.executable, "-c", script, str(resnet), str(home / "store")]

@@ -277,7 +277,7 @@ def test_it_runs_in_a_worker_and_leaves_the_folder_it_reads_alone(trained, tmp_p
     outcome = run(
         run_export.call(source, str(tmp_path / "out"), ExportParams(task=source.task, **QUICK)),
         timeout=300,
-        on_progress=lambda *words: seen.append(words),
+        on_progress=seen.append,
     ).unwrap()
     assert outcome.components[0].parity.cosine >= 0.99999
     assert seen

@@ -231,35 +231,35 @@ def test_equal_answers_of_every_kind_are_measured(tmp_path):
 def test_an_arm_that_breaks_on_the_way_is_out_and_the_others_go_on(slow, fast, tmp_path):
     third = stack(tmp_path, 2, "third.onnx")
 
-    def remove(text):
-        if text.startswith("unit 3,"):
+    def remove(progress):
+        if (progress.stage or "").startswith("unit 3,"):
             fast.unlink(missing_ok=True)
 
-    result = compare([str(slow), str(fast), str(third)], options(), note=remove)
+    result = compare([str(slow), str(fast), str(third)], options(), on_progress=remove)
     assert [arm.name for arm in result.broken] == ["fast"]
     assert [arm.verdict.kind for arm in result.arms[1:]] == ["invalid", "improved"]
 
 
 def test_a_base_that_breaks_ends_the_comparison_with_what_was_measured(slow, fast):
-    def remove(text):
-        if text.startswith("unit 2,"):
+    def remove(progress):
+        if (progress.stage or "").startswith("unit 2,"):
             slow.unlink(missing_ok=True)
 
     with pytest.raises(ComparisonFailed, match="base slow failed") as caught:
-        compare([str(slow), str(fast)], options(), note=remove)
+        compare([str(slow), str(fast)], options(), on_progress=remove)
     assert len(caught.value.partial.units) == 2
 
 
 def test_a_killed_child_is_told_from_an_answer(slow, fast):
-    def kill(text):
-        if text.startswith("unit 2,"):
+    def kill(progress):
+        if (progress.stage or "").startswith("unit 2,"):
             for child in psutil.Process().children(recursive=True):
                 with contextlib.suppress(psutil.NoSuchProcess):
                     child.send_signal(signal.SIGSEGV)
 
     # Whichever child is asked first is blamed; base or arm, nobody is called faster.
     try:
-        result = compare([str(slow), str(fast)], options(), note=kill)
+        result = compare([str(slow), str(fast)], options(), on_progress=kill)
     except ComparisonFailed as error:
         result = error.partial
     else:
@@ -268,12 +268,12 @@ def test_a_killed_child_is_told_from_an_answer(slow, fast):
 
 
 def test_ctrl_c_keeps_the_units(slow, fast):
-    def interrupt(text):
-        if text.startswith("unit 2,"):
+    def interrupt(progress):
+        if (progress.stage or "").startswith("unit 2,"):
             raise KeyboardInterrupt
 
     with pytest.raises(ComparisonInterrupted) as caught:
-        compare([str(slow), str(fast)], options(), note=interrupt)
+        compare([str(slow), str(fast)], options(), on_progress=interrupt)
     partial = caught.value.partial
     assert partial.status == "interrupted"
     assert len(partial.units) == 2

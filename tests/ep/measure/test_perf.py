@@ -117,12 +117,12 @@ def test_ctrl_c_keeps_the_samples(model):
 
 
 def test_ctrl_c_in_the_trace_keeps_the_latency(model):
-    def note(text):
-        if text == "tracing":
+    def stop(progress):
+        if progress.message == "tracing":
             raise KeyboardInterrupt
 
     with pytest.raises(MeasurementInterrupted) as caught:
-        perf(model, "cpu", PerfOptions(iterations=20, warmup=1, op_trace="basic"), note=note)
+        perf(model, "cpu", PerfOptions(iterations=20, warmup=1, op_trace="basic"), on_progress=stop)
     assert caught.value.partial.status == "interrupted"
     assert caught.value.partial.latency.count == 20
 

@@ -14,7 +14,7 @@ from modelwright.measure import measurement_lock
 HOLD = """
 import sys
 from modelwright.measure import measurement_lock
-with measurement_lock("the other one", wait=True, note=print):
+with measurement_lock("the other one", wait=True, on_progress=print):
     print("held", flush=True)
     sys.stdin.readline()
 """
@@ -33,7 +33,7 @@ def holder():
 def test_without_waiting_it_says_who_measures(holder):
     with (
         pytest.raises(ExecutionError) as caught,
-        measurement_lock("mine", wait=False, note=print),
+        measurement_lock("mine", wait=False, on_progress=print),
     ):
         pytest.fail("two at once")
     assert f"the other one (process {holder.pid}" in caught.value.cause
@@ -42,7 +42,7 @@ def test_without_waiting_it_says_who_measures(holder):
 
 def test_another_home_measures_on_the_same_machine(holder, tmp_path, monkeypatch):
     monkeypatch.setenv("MODELWRIGHT_HOME", str(tmp_path / "another home"))
-    with pytest.raises(ExecutionError), measurement_lock("mine", wait=False, note=print):
+    with pytest.raises(ExecutionError), measurement_lock("mine", wait=False, on_progress=print):
         pytest.fail("two at once")
 
 
@@ -59,7 +59,7 @@ def test_without_the_variable_the_lock_is_where_all_users_meet(monkeypatch):
 def test_every_user_may_open_the_lock(tmp_path):
     before = os.umask(0o077)
     try:
-        with measurement_lock("mine", wait=False, note=print):
+        with measurement_lock("mine", wait=False, on_progress=print):
             (file,) = tmp_path.glob("*.lock")
     finally:
         os.umask(before)
@@ -70,28 +70,28 @@ def test_a_folder_that_takes_no_lock_is_told_and_measured_without(tmp_path, monk
     monkeypatch.setenv("MODELWRIGHT_LOCKS", str(tmp_path / "file"))
     (tmp_path / "file").write_text("no folder")
     notes = []
-    with measurement_lock("mine", wait=False, note=notes.append):
+    with measurement_lock("mine", wait=False, on_progress=notes.append):
         pass
-    assert "cannot be kept away" in notes[0]
+    assert "cannot be kept away" in notes[0].message
 
 
 def test_it_waits_with_a_message_and_then_runs(holder):
     notes = []
 
-    def note(text):
-        notes.append(text)
+    def note(progress):
+        notes.append(progress)
         holder.stdin.write("\n")
         holder.stdin.flush()
 
-    with measurement_lock("mine", wait=True, note=note):
+    with measurement_lock("mine", wait=True, on_progress=note):
         pass
-    assert "the other one" in notes[0]
+    assert "the other one" in notes[0].message
 
 
 def test_a_holder_that_was_killed_holds_nothing(holder):
     holder.kill()
     holder.wait()
     done = threading.Event()
-    with measurement_lock("mine", wait=False, note=print):
+    with measurement_lock("mine", wait=False, on_progress=print):
         done.set()
     assert done.is_set()

@@ -14,6 +14,7 @@ from modelwright.errors import UsageError
 from modelwright.measure._telemetry import Telemetry
 from modelwright.measure._telemetry_types import Meter, NoMeter
 from modelwright.report.telemetry import LiveChart, chart, render_telemetry, sparkline
+from modelwright.vocabulary import Progress
 
 LIMIT_S = 120
 
@@ -171,7 +172,7 @@ def test_the_live_chart_draws_on_a_terminal_only():
         for terminal in (True, False):
             out = console(80, terminal=terminal)
             with LiveChart(telemetry, out) as live:
-                live.say("measuring", 0.5)
+                live(Progress("measuring", 0.5))
                 wait_for(lambda out=out, terminal=terminal: "measuring" in written(out) or not terminal)
             assert ("measuring" in written(out)) == terminal
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from modelwright.errors import ExecutionError, InputError
+from modelwright.vocabulary import Progress
 from modelwright.worker import Failure, Result, Task, run, task
 from unit.worker import tasks
 
@@ -152,14 +153,14 @@ def test_a_task_that_forks_and_returns_twice_answers_once() -> None:
 
 
 def test_progress_arrives_in_order() -> None:
-    heard: list[tuple[str, float | None]] = []
+    heard: list[Progress] = []
     result = run(
         tasks.report_progress.call(4, 0.01),
         timeout=20,
-        on_progress=lambda text, share: heard.append((text, share)),
+        on_progress=heard.append,
     )
     assert result.unwrap() == 4
-    assert heard == [("step 0", 0.0), ("step 1", 0.25), ("step 2", 0.5), ("step 3", 0.75)]
+    assert heard == [Progress(f"step {step}", step / 4) for step in range(4)]
 
 
 def test_a_child_sees_neither_our_search_path_nor_our_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ class Made:
             self.first, self.second = pool.map(self._create, self.heard)
 
     def _create(self, heard: list[str]) -> Runtime:
-        return create_runtime("tiny", [str(self.wheel)], on_progress=lambda text, _: heard.append(text))
+        return create_runtime("tiny", [str(self.wheel)], on_progress=lambda progress: heard.append(progress.message))
 
 
 @pytest.fixture(scope="module")
