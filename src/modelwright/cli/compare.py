@@ -143,5 +143,5 @@ def _refuse(arm: measure.ArmResult, base: str) -> NoReturn:
 def _finish(result: measure.CompareResult, save: Path | None, out: Output) -> None:
     with delivered():
         if save is not None:
-            measure.save_result(save, "compare", result)
+            result.save(save)
         out.answer("compare", result, lambda _, console: report.render_compare(result, console))

@@ -146,7 +146,7 @@ def _code(verdict: EvalVerdict | None) -> int:
 def _finish(result: evaluation.EvalResult, save: Path | None, out: Output) -> None:
     with delivered():
         if save is not None:
-            measure.save_result(save, "eval", result)
+            result.save(save)
         out.answer("eval", result, report.render_eval)
 
 

@@ -86,5 +86,5 @@ def _finish(result: measure.PerfResult, file: ModelFile, save: Path | None, out:
     result = replace(result, model=file.built_from or result.model)
     with delivered():
         if save is not None:
-            measure.save_result(save, "perf", result)
+            result.save(save)
         out.answer("perf", result, lambda _, console: report.render_perf(result, console))

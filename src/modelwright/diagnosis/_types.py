@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from modelwright.models import FileDigest
+from modelwright.vocabulary import Result
 
 DebugStatus = Literal["ok", "partial", "no_match", "failed", "interrupted"]
 MatchKind = Literal["name", "producer", "convert", "absorbed", "position"]
@@ -153,8 +154,10 @@ class Runtimes:
 
 
 @dataclass(frozen=True)
-class DebugReport:
+class DebugReport(Result):
     """The whole comparison; rows are in graph order."""
+
+    kind: ClassVar[str] = "debug"
 
     status: DebugStatus
     reason: str | None

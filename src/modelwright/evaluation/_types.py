@@ -6,13 +6,14 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 from modelwright.errors import UsageError
 from modelwright.evaluation._paired import EvalVerdict, Paired
 from modelwright.evaluation.tasks import Metric
 from modelwright.metrics import Aggregate
 from modelwright.models import FileDigest
+from modelwright.vocabulary import Result
 
 
 @dataclass(frozen=True)
@@ -148,9 +149,11 @@ class Values:
 
 
 @dataclass(frozen=True)
-class EvalResult:
+class EvalResult(Result):
     """The answer. `verdict` is None where nothing was asked to hold, or not all samples were seen; `reasons` say what
     decided it."""
+
+    kind: ClassVar[str] = "eval"
 
     status: Literal["complete", "interrupted"]
     task: str | None

@@ -37,7 +37,6 @@ from modelwright.measure._perf_types import (
     Throughput,
     Watch,
 )
-from modelwright.measure._save import save_result
 from modelwright.measure._sentence import quantile_name
 from modelwright.measure._sink import SampleSink, read_samples, recent_samples
 from modelwright.measure._stats import Latency, latency
@@ -108,6 +107,5 @@ __all__ = [
     "recent_samples",
     "require_effective",
     "run_monitored",
-    "save_result",
     "trace",
 ]

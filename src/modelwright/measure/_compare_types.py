@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from modelwright.errors import ExecutionError, UsageError
 from modelwright.judge import TYPICAL, WORK, Finding, Forecast
@@ -15,6 +15,7 @@ from modelwright.measure._subject import InputChoice, InputFact
 from modelwright.measure._unit import UnitPlan, UnitRecord
 from modelwright.models import FileDigest
 from modelwright.targets import SessionFacts
+from modelwright.vocabulary import Result
 
 COMPARE_PROTOCOL = "compare-2"
 """Goes up when units measured before and after must not be mixed."""
@@ -95,11 +96,13 @@ class ArmResult:
 
 
 @dataclass(frozen=True)
-class CompareResult:
+class CompareResult(Result):
     """A comparison: what was asked, what was fed, and every sample. Every verdict can be computed again from `units`.
 
     `seeds` are those of the coins, one for each call that added units; `inputs_digest` is of the arrays fed.
     """
+
+    kind: ClassVar[str] = "compare"
 
     status: Literal["complete", "interrupted", "failed"]
     protocol: str

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 from modelwright.errors import ExecutionError, UsageError
 from modelwright.measure._environment import Environment
@@ -17,6 +17,7 @@ from modelwright.measure._telemetry_types import TelemetryResult
 from modelwright.measure._trace_types import OpTrace, TraceLevel
 from modelwright.models import FileDigest
 from modelwright.targets import SessionFacts
+from modelwright.vocabulary import Result
 
 PROTOCOL = "perf-1"
 """Goes up when the same numbers would have to be read differently."""
@@ -143,8 +144,10 @@ class FailureFact:
 
 
 @dataclass(frozen=True)
-class PerfResult:
+class PerfResult(Result):
     """A measurement. `latency` is None with a reason where no speed may be claimed."""
+
+    kind: ClassVar[str] = "perf"
 
     status: Status
     protocol: str

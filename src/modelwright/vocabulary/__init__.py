@@ -7,6 +7,7 @@ from modelwright.vocabulary._data import (
     as_data,
 )
 from modelwright.vocabulary._progress import OnProgress, Progress, silent, within
+from modelwright.vocabulary._result import RESULT_VERSION, Result
 from modelwright.vocabulary._spec import (
     Fill,
     FillKind,
@@ -17,6 +18,7 @@ from modelwright.vocabulary._spec import (
 
 __all__ = [
     "RANDOM",
+    "RESULT_VERSION",
     "Data",
     "Fill",
     "FillKind",
@@ -24,6 +26,7 @@ __all__ = [
     "Layout",
     "OnProgress",
     "Progress",
+    "Result",
     "TensorSpec",
     "as_data",
     "silent",
