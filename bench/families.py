@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from modelwright.errors import WrightError
-from modelwright.models import HfSource, resolve_source
+from modelwright.models import HfSource, resolve
 from modelwright.stages.export import ExportOutcome, ExportParams, run_export
 
 _TEXT = {"vocab_size": 99, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 37}
@@ -389,7 +389,7 @@ FAMILIES: tuple[Family, ...] = (
 
 def source_of(family: Family, folder: Path) -> HfSource:
     family.write(folder)
-    source = resolve_source(str(folder), random_weights=True)
+    source = resolve(str(folder), random_weights=True)
     assert isinstance(source, HfSource)
     return source
 

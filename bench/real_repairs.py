@@ -23,7 +23,7 @@ import numpy as np
 
 from modelwright import home
 from modelwright.evaluation import DataChoice, EvalOptions, evaluate, parse_allowance
-from modelwright.models import resolve_source
+from modelwright.models import resolve
 from modelwright.pipeline import Wishes, build, deliver, resolve_recipe
 from modelwright.repairs import FixOptions, FixPlan, FixResult, fix
 from modelwright.stages.quantize import QuantizeParams
@@ -96,7 +96,7 @@ def _minilm(folder: Path) -> dict[str, Any]:
 def _case(folder: Path, name: str, model: str, wanted: FixOptions, judge: tuple[str, str]) -> dict[str, Any]:
     """Float, naive int8 and its repair, built by the normal pipeline and judged on the same samples."""
     started = time.perf_counter()
-    source = resolve_source(model)
+    source = resolve(model)
     calibration = str(folder / "calibration.npz")
     sizes = {"export": {"sequence_length": TOKENS}} if name == "minilm" else {}
 

@@ -150,7 +150,7 @@ def source_options(function: F) -> F:
     ) -> Any:
         if trust_remote_code:
             say("warning: Python code that comes with the model will run on this machine")
-        source = models.resolve_source(
+        source = models.resolve(
             model,
             task=task,
             revision=revision,

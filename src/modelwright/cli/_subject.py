@@ -59,7 +59,7 @@ def _is_hugging_face(path: Path) -> bool:
 
 
 def _built(text: str, target: str, component: str | None, out: Output) -> ModelFile:
-    source = models.resolve_source(text)
+    source = models.resolve(text)
     assert isinstance(source, models.HfSource), "files and build folders are measured as they are"
     recipe = building.resolve_recipe(source, targets.parse_target(target))
     with stores.Store() as store, status.StatusLine(out.console(sys.stderr), quiet=out.quiet or out.json) as line:

@@ -34,7 +34,7 @@ def command(model: str, wanted: tuple[Target, ...], suggest: bool, out: Output) 
     it says so; it never guesses. Exit 1 when nodes remain that a target cannot take, 6 when one could not
     be asked.
     """
-    path = models.find_model(model)
+    path = models.onnx_of(model)
     found = [building.analyze(path, target, suggest=suggest) for target in wanted]
     out.answer(
         "analyze", {"analyses": report.documents(found)}, lambda _, console: report.render_analyses(found, console)

@@ -55,7 +55,7 @@ def command(
             "no model was given", cause="a recipe is for one model", fix="wright config -m MODEL --target T"
         )
     check_output(save)
-    source = buildable(models.resolve_source(model, task=task, random_weights=random_weights))
+    source = buildable(models.resolve(model, task=task, random_weights=random_weights))
     recipe = building.resolve_recipe(source, only(wanted), building.Wishes(precision=precision))
     building.rehearse(source, recipe)
     if save is not None:

@@ -12,7 +12,7 @@ from modelwright.diagnosis._stream_data import data_source
 from modelwright.diagnosis._types import DEFAULT_BUDGET, DEFAULT_SAMPLES, DebugInterrupted, DebugReport
 from modelwright.errors import UsageError
 from modelwright.graph import model_bytes
-from modelwright.models import find_model, model_files
+from modelwright.models import model_files, onnx_of
 from modelwright.targets import Target, parse_target
 from modelwright.vocabulary import InputSpec, OnProgress
 from modelwright.worker import read_so_far, run
@@ -52,8 +52,8 @@ def debug(
     options = options or DebugOptions()
     target = options.target or parse_target("cpu")
     _check(options, quant_model, target)
-    wanted = find_model(float_model)
-    quantized = find_model(quant_model) if quant_model is not None else wanted
+    wanted = onnx_of(float_model)
+    quantized = onnx_of(quant_model) if quant_model is not None else wanted
     files = model_files(wanted), model_files(quantized)
     with scratch("debug") as folder:
         so_far = Path(folder, "so-far")

@@ -17,7 +17,7 @@ from modelwright.evaluation._verdict import judge, unjudged
 from modelwright.evaluation.tasks import canonical_name
 from modelwright.evaluation.tasks._custom import check_reference
 from modelwright.graph import model_bytes
-from modelwright.models import BuildSource, HfSource, digests_of, fetch, model_files, read_build, resolve_source
+from modelwright.models import BuildSource, HfSource, digests_of, fetch, model_files, read_build, resolve
 from modelwright.targets import parse_target
 from modelwright.vocabulary import OnProgress
 from modelwright.worker import read_so_far, run
@@ -115,12 +115,13 @@ def _gated(options: EvalOptions) -> bool:
 
 def _side(model: str | Path, target: str) -> Side:
     parse_target(target)
-    source = resolve_source(str(model))
+    source = resolve(str(model))
     if isinstance(source, HfSource):
         return Side(source.name, source if source.folder else fetch(source), target)
     if isinstance(source, BuildSource):
         build = read_build(Path(source.folder))
-        return Side(str(model), str(build.model()) if len(build.parts) == 1 else parts_of(build), target)
+        whole = source.component is None and len(build.parts) > 1
+        return Side(str(model), parts_of(build) if whole else str(build.model(source.component)), target)
     if not Path(source.path).is_file():
         raise InputError(f"{model} does not exist", cause="no such file", fix="Check the path.")
     return Side(str(model), source.path, target)

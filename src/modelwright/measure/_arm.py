@@ -14,7 +14,7 @@ from modelwright.graph import ModelSummary, fingerprint, load, summary
 from modelwright.measure._arm_spec import ArmSpec
 from modelwright.measure._outputs import tolerance
 from modelwright.measure._subject import InputChoice, Subject, make_subject
-from modelwright.models import FileDigest, find_model, model_files
+from modelwright.models import FileDigest, model_files, onnx_of
 from modelwright.targets import SessionSpec, Target, parse_target
 from modelwright.worker import Runtime, find_runtime
 
@@ -89,7 +89,7 @@ def _arm(spec: ArmSpec, subject: Subject, target: str, threads: int | None) -> A
 
 
 def _subject_like(base: Subject, text: str) -> Subject:
-    path = find_model(text)
+    path = onnx_of(text)
     if path == base.path:
         return base
     graph = load(path)

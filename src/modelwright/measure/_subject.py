@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from modelwright.data import generate, load_npz
 from modelwright.errors import UsageError
 from modelwright.graph import Graph, ModelSummary, ValueSpec, load, summary
-from modelwright.models import FileDigest, find_model, model_files, specs_from_graph
+from modelwright.models import FileDigest, model_files, onnx_of, specs_from_graph
 from modelwright.vocabulary import InputSpec
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Subject:
 
 def make_subject(text: str | Path, inputs: InputChoice) -> Subject:
     """Read the model and make its inputs; everything that does not fit is an error before anything runs."""
-    path = find_model(text)
+    path = onnx_of(text)
     graph = load(path)
     model = summary(graph)
     if inputs.data is not None:

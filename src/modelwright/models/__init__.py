@@ -20,10 +20,6 @@ from modelwright.models._digest import (
 from modelwright.models._embedding import (
     index_bound,
 )
-from modelwright.models._find import (
-    MODEL,
-    find_model,
-)
 from modelwright.models._guess import (
     fitted,
     sizes_in,
@@ -40,10 +36,12 @@ from modelwright.models._hub import (
     fetch,
 )
 from modelwright.models._resolve import (
+    MODEL,
     BuildSource,
     OnnxSource,
     Source,
-    resolve_source,
+    onnx_of,
+    resolve,
 )
 from modelwright.models._task import (
     TASKS,
@@ -72,18 +70,18 @@ __all__ = [
     "digests_of",
     "fetch",
     "file_digest",
-    "find_model",
     "fitted",
     "index_bound",
     "modality",
     "model_files",
+    "onnx_of",
     "read_architecture",
     "read_build",
     "read_config",
     "recorded_inputs",
     "refuse_foreign",
     "require_file",
-    "resolve_source",
+    "resolve",
     "sizes_in",
     "specs_from_graph",
     "symbolic_dims",

@@ -67,9 +67,9 @@ class BuildFolder:
         found = [item for item in self.parts if part in (None, item.name)]
         if len(found) != 1:
             raise UsageError(
-                f"{self.path.name} is a build of several models",
+                f"{self.path.name} is a build of several models" if part is None else f"it has no component '{part}'",
                 cause=f"its parts are {', '.join(item.name for item in self.parts)}",
-                fix=f"point at one of them, for example {self.path / self.parts[0].model}",
+                fix=f"give one of them as `component`, or point at it: {self.path / self.parts[0].folder}",
             )
         return self.path / found[0].model
 

@@ -11,7 +11,7 @@ from modelwright._lazy import lazy
 from modelwright._scratch import scratch
 from modelwright.diagnosis import DebugOptions, debug, view
 from modelwright.errors import UsageError
-from modelwright.models import find_model
+from modelwright.models import onnx_of
 from modelwright.repairs._actions import combined, orders
 from modelwright.repairs._bench import CHECK, CHOOSE, Bench, Candidate
 from modelwright.repairs._types import FixOptions, FixPlan, FixResult, FixRow, FixScore, FixStatus, Level, Raise
@@ -47,7 +47,7 @@ def fix(
     _check(options)
     say = on_progress or silent
     with scratch("fix") as folder, Worker() as worker:
-        bench = Bench(find_model(float_model), plan, options, Path(folder), worker, say)
+        bench = Bench(onnx_of(float_model), plan, options, Path(folder), worker, say)
         start = bench.build(plan.quantize)
         if bench.met_on(start, CHOOSE, margin=True) and bench.met_on(start, CHECK, margin=False):
             return _result(bench, "already_met", None, _Found("float", (), start, True), ())

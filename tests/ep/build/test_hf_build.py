@@ -12,7 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from modelwright.models import resolve_source  # noqa: E402
+from modelwright.models import resolve  # noqa: E402
 from modelwright.pipeline import build, deliver, resolve_recipe  # noqa: E402
 from modelwright.store import Store  # noqa: E402
 from modelwright.targets import parse_target  # noqa: E402
@@ -36,7 +36,7 @@ def ran(result):
 
 
 def test_eight_targets_share_one_export(resnet, tmp_path):
-    source = resolve_source(str(resnet))
+    source = resolve(str(resnet))
     with Store(tmp_path / "home/store") as store:
         results = [build(source, resolve_recipe(source, parse_target(name)), store=store) for name in EIGHT]
     stages = [stage for result in results for stage in ran(result)]
@@ -51,13 +51,13 @@ def test_an_export_killed_half_way_is_done_again_and_finished(resnet, tmp_path):
         "import os, signal, sys\n"
         "from pathlib import Path\n"
         "from modelwright.pipeline import build, resolve_recipe\n"
-        "from modelwright.models import resolve_source\n"
+        "from modelwright.models import resolve\n"
         "from modelwright.store import Store\n"
         "from modelwright.targets import parse_target\n"
         "def watch(event):\n"
         "    if event.stage == 'export' and event.message.startswith('exporting'):\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "source = resolve_source(sys.argv[1])\n"
+        "source = resolve(sys.argv[1])\n"
         "with Store(Path(sys.argv[2])) as store:\n"
         "    build(source, resolve_recipe(source, parse_target('cpu')), store=store, on_progress=watch)\n"
     )
@@ -65,7 +65,7 @@ def test_an_export_killed_half_way_is_done_again_and_finished(resnet, tmp_path):
     words = [sys.executable, "-c", script, str(resnet), str(home / "store")]
     killed = subprocess.run(words, env={**os.environ, "MODELWRIGHT_HOME": str(home)}, timeout=300, check=False)
     assert killed.returncode == -signal.SIGKILL
-    source = resolve_source(str(resnet))
+    source = resolve(str(resnet))
     with Store(home / "store") as store:
         assert store.entries() == ()
         assert ran(build(source, resolve_recipe(source, parse_target("cpu")), store=store)) == [
@@ -87,7 +87,7 @@ def test_an_encoder_decoder_is_built_in_one_go_and_decodes_like_pytorch(tmp_path
             weight.mul_(3.0)
     folder = tmp_path / "tiny-t5"
     model.save_pretrained(folder)
-    source = resolve_source(str(folder))
+    source = resolve(str(folder))
     with Store(tmp_path / "home/store") as store:
         result = build(source, resolve_recipe(source, parse_target("cpu")), store=store)
         deliver(result, tmp_path / "out", store=store)

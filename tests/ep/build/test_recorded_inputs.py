@@ -8,7 +8,7 @@ import pytest
 
 from modelwright.evaluation import DataChoice, EvalOptions, evaluate
 from modelwright.measure import InputChoice, make_subject
-from modelwright.models import resolve_source
+from modelwright.models import resolve
 from modelwright.pipeline import build, deliver, resolve_recipe
 from modelwright.store import Store
 from modelwright.targets import parse_target
@@ -43,7 +43,7 @@ def built(tmp_path_factory):
     home = tmp_path_factory.mktemp("home")
     (home / "bart").mkdir()
     (home / "bart" / "config.json").write_text(json.dumps(CONFIG))
-    source = resolve_source(str(home / "bart"), random_weights=True)
+    source = resolve(str(home / "bart"), random_weights=True)
     recipe = resolve_recipe(source, parse_target("cpu"), file={"export": {"strategies": ["torchscript"]}})
     with Store(home / "store") as store:
         return deliver(build(source, recipe, store=store), home / "built", store=store)
@@ -63,7 +63,7 @@ def test_an_evaluation_on_made_up_inputs_runs_on_every_sample(built):
 
 
 def test_what_is_made_from_the_built_model_keeps_what_is_known_about_its_inputs(built, tmp_path):
-    source = resolve_source(str(built / "model.onnx"))
+    source = resolve(str(built / "model.onnx"))
     with Store(tmp_path / "store") as store:
         result = build(source, resolve_recipe(source, parse_target("cpu")), store=store)
         again = deliver(result, tmp_path / "again", store=store)

@@ -344,7 +344,7 @@ def test_pytorch_is_the_reference_of_a_hugging_face_folder(tmp_path):
     torch = pytest.importorskip("torch", reason="torch is not installed")
     transformers = pytest.importorskip("transformers", reason="transformers is not installed")
     pytest.importorskip("onnxscript", reason="onnxscript is not installed")
-    from modelwright.models import resolve_source
+    from modelwright.models import resolve
     from modelwright.stages.export import ExportParams, run_export
 
     torch.manual_seed(0)
@@ -353,7 +353,7 @@ def test_pytorch_is_the_reference_of_a_hugging_face_folder(tmp_path):
     )
     folder = tmp_path / "bert"
     transformers.BertForSequenceClassification(config).eval().save_pretrained(folder)
-    source = resolve_source(str(folder))
+    source = resolve(str(folder))
     out = run_export(source, str(tmp_path), ExportParams(task=source.task, sequence_length=8))
     graph = tmp_path / out.components[0].name / "model.onnx"
     ids = np.random.default_rng(0).integers(5, 40, (12, 8))

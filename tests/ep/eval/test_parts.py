@@ -15,7 +15,7 @@ from onnx import numpy_helper
 from modelwright.errors import InputError, UsageError
 from modelwright.evaluation import DataChoice, EvalOptions, evaluate
 from modelwright.evaluation._parts import parts_of
-from modelwright.models import read_build, resolve_source
+from modelwright.models import read_build, resolve
 from modelwright.pipeline import build, deliver, resolve_recipe
 from modelwright.store import Store
 from modelwright.targets import parse_target
@@ -44,7 +44,7 @@ class Ready:
         self.model = load_model(config, ExportParams(task=config.task, random_weights=True, seed=11)).model
         self.folder, self.out = folder / name, folder / "out"
         self.model.save_pretrained(self.folder)
-        source = resolve_source(str(self.folder))
+        source = resolve(str(self.folder))
         recipe = resolve_recipe(source, parse_target("cpu"), file={"export": sizes})
         with Store(folder / "store") as store:
             deliver(build(source, recipe, store=store), self.out, store=store)

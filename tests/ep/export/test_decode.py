@@ -4,7 +4,7 @@ import numpy as np
 import onnxruntime as ort
 import pytest
 
-from modelwright.models import resolve_source
+from modelwright.models import resolve
 from modelwright.stages.export import ExportParams, run_export
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -44,7 +44,7 @@ class Halves:
 def halves(trained, tmp_path):
     def make(name, config, **sizes):
         folder, model = trained(name, **config)
-        source = resolve_source(str(folder))
+        source = resolve(str(folder))
         out = tmp_path / "out"
         out.mkdir()
         outcome = run_export(source, str(out), ExportParams(task=source.task, **sizes))

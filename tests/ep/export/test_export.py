@@ -12,7 +12,7 @@ from bench.families import FAMILIES, export_family, source_of
 
 from modelwright.data import generate
 from modelwright.errors import ExecutionError, InputError, UsageError
-from modelwright.models import resolve_source
+from modelwright.models import resolve
 from modelwright.stages.export import ExportParams, run_export
 from modelwright.stages.export._inputs import image_size
 from modelwright.worker import run
@@ -25,7 +25,7 @@ QUICK = {"strategies": ("torchscript",)}
 
 def export(folder, workdir, **options):
     chosen = {key: options.pop(key) for key in ("task", "random_weights") if key in options}
-    source = resolve_source(str(folder), **chosen)
+    source = resolve(str(folder), **chosen)
     workdir.mkdir()
     return run_export(source, str(workdir), ExportParams(task=source.task, **{**options, **_flags(chosen)}))
 
@@ -271,7 +271,7 @@ def test_it_runs_in_a_worker_and_leaves_the_folder_it_reads_alone(trained, tmp_p
     for path in folder.iterdir():
         path.chmod(0o444)
     before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
-    source = resolve_source(str(folder))
+    source = resolve(str(folder))
     (tmp_path / "out").mkdir()
     seen = []
     outcome = run(

@@ -21,7 +21,6 @@ from modelwright.measure import (
     InputChoice,
     UnitPlan,
     compare,
-    save_result,
 )
 from support import models
 
@@ -115,7 +114,7 @@ def test_without_units_the_gate_cannot_tell(slow, fast):
 def test_retry_adds_units_to_those_of_the_file(slow, fast, tmp_path):
     file = tmp_path / "first.json"
     first = compare([str(slow), str(fast)], options(budget_s=0.1))
-    save_result(file, "compare", first)
+    first.save(file)
     again = compare([str(slow), str(fast)], options(retry=file))
     assert again.units[: len(first.units)] == first.units
     assert again.seeds[0] == first.seeds[0]
@@ -125,7 +124,7 @@ def test_retry_adds_units_to_those_of_the_file(slow, fast, tmp_path):
 
 def test_units_of_another_comparison_are_refused(slow, fast, tmp_path):
     file = tmp_path / "first.json"
-    save_result(file, "compare", compare([str(slow), str(fast)], options(budget_s=0.1)))
+    compare([str(slow), str(fast)], options(budget_s=0.1)).save(file)
     for arms, changes, what in (
         ([str(slow), f"fast={fast}@level=basic"], {}, "the arms"),
         ([str(slow), str(fast)], {"inputs": InputChoice(batch=64, seed=1)}, "the inputs"),

@@ -1,11 +1,13 @@
 """Impossible requests are refused before anything runs."""
 
+import json
+
 import numpy as np
 import pytest
 
 from modelwright.errors import InputError, UsageError
 from modelwright.measure import CompareOptions, InputChoice, PerfOptions, compare, make_subject, perf
-from modelwright.models import find_model
+from modelwright.models import onnx_of
 from support import models
 
 
@@ -54,25 +56,18 @@ def test_compare_refuses_numbers_that_mean_nothing(model, options):
 
 
 def test_a_build_folder_is_its_model(model, tmp_path):
-    assert find_model(tmp_path) == model
-
-
-def test_a_hub_id_is_told_to_build_first(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(UsageError, match="not a model that can be measured") as caught:
-        find_model("google-bert/bert-base-uncased")
-    assert "wright build" in caught.value.fix
+    assert onnx_of(tmp_path) == model
 
 
 def test_a_missing_file_is_missing(tmp_path):
     with pytest.raises(InputError, match="does not exist"):
-        find_model(tmp_path / "absent.onnx")
+        make_subject(tmp_path / "absent.onnx", InputChoice())
 
 
 def test_a_folder_of_parts_lists_them(tmp_path):
     models.save(models.mlp(), tmp_path, "encoder.onnx")
-    with pytest.raises(UsageError) as caught:
-        find_model(tmp_path)
+    with pytest.raises(InputError) as caught:
+        onnx_of(tmp_path)
     assert "encoder.onnx" in caught.value.cause
 
 
@@ -106,7 +101,8 @@ def test_npz_with_wrong_keys_is_refused_with_the_right_ones(model, tmp_path):
 
 
 def test_a_hugging_face_folder_is_told_to_build_first(tmp_path):
-    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert", "architectures": ["BertForMaskedLM"]}))
+    (tmp_path / "model.safetensors").write_bytes(b"weights")
     with pytest.raises(UsageError) as caught:
-        find_model(tmp_path)
+        onnx_of(tmp_path)
     assert "wright build" in caught.value.fix

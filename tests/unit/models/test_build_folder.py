@@ -6,7 +6,7 @@ import pytest
 
 from modelwright._output import SEAL, sealed
 from modelwright.errors import InputError, UsageError
-from modelwright.models import check_build, find_model, read_build, recorded_inputs
+from modelwright.models import check_build, onnx_of, read_build, recorded_inputs
 from support import builds, models
 
 TOKENS = {"name": "x", "dtype": "float32", "shape": ["batch", 4], "sizes": [2, 4], "fill": {"kind": "normal"}}
@@ -51,12 +51,12 @@ CHANGES = {
 
 @pytest.mark.parametrize(("change", "word", "name"), CHANGES.values(), ids=CHANGES)
 def test_what_was_changed_is_named_and_not_opened(build, change, word, name):
-    assert find_model(build) == build / "model.onnx"
+    assert onnx_of(build) == build / "model.onnx"
     assert check_build(build).whole
     change(build)
     assert getattr(check_build(build), word) == (name,)
     with pytest.raises(InputError, match="is not what was built") as caught:
-        find_model(build)
+        onnx_of(build)
     assert name in caught.value.cause
     assert ".onnx file itself" in caught.value.fix
 
@@ -73,23 +73,23 @@ def test_a_new_manifest_for_other_bytes_needs_a_new_seal(build):
 def test_an_added_file_is_listed_and_does_not_keep_the_build_from_use(build):
     (build / "notes.txt").write_text("mine")
     assert check_build(build).extra == ("notes.txt",)
-    assert find_model(build)
+    assert onnx_of(build)
 
 
 def test_a_changed_model_is_still_a_plain_model_for_who_points_at_it(build):
     assert recorded_inputs(build / "model.onnx")
     edit(build / "model.onnx")
-    assert find_model(build / "model.onnx") == build / "model.onnx"
+    assert onnx_of(build / "model.onnx") == build / "model.onnx"
     assert recorded_inputs(build / "model.onnx") == ()
 
 
 def test_a_part_is_checked_with_its_build(parts):
-    assert find_model(parts / "encoder") == parts / "encoder" / "model.onnx"
+    assert onnx_of(parts / "encoder") == parts / "encoder" / "model.onnx"
     with pytest.raises(UsageError, match="several models"):
-        find_model(parts)
+        onnx_of(parts)
     edit(parts / "decoder" / "model.onnx")
     with pytest.raises(InputError, match="is not what was built"):
-        find_model(parts / "encoder")
+        onnx_of(parts / "encoder")
 
 
 @pytest.mark.parametrize(

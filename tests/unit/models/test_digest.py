@@ -6,7 +6,7 @@ import json
 import pytest
 
 from modelwright.errors import InputError
-from modelwright.models import HfSource, fetch, resolve_source
+from modelwright.models import HfSource, fetch, resolve
 from modelwright.models import _hub as hub
 
 CONFIG = json.dumps({"model_type": "bert", "architectures": ["BertForSequenceClassification"]}).encode()
@@ -49,8 +49,8 @@ def fetched(monkeypatch, snapshot):
 
 
 def test_a_link_that_is_named_like_a_hash_does_not_stand_for_its_bytes(cached):
-    good = resolve_source(str(cached())).identity()
-    evil = resolve_source(str(cached(EVIL))).identity()
+    good = resolve(str(cached())).identity()
+    evil = resolve(str(cached(EVIL))).identity()
     assert good != evil
 
 
@@ -61,7 +61,7 @@ def test_a_folder_cannot_pass_for_another_by_the_name_of_a_blob_of_its_own(tmp_p
         (tmp_path / name / "config.json").write_bytes(CONFIG)
         (tmp_path / name / "blobs" / sha(GOOD)).write_bytes(weights)
         (tmp_path / name / "model.safetensors").symlink_to(f"blobs/{sha(GOOD)}")
-        identities.append(resolve_source(str(tmp_path / name)).identity())
+        identities.append(resolve(str(tmp_path / name)).identity())
     assert identities[0] != identities[1]
 
 
@@ -82,4 +82,4 @@ def test_a_cache_without_links_is_known_by_its_bytes(cached, monkeypatch):
         content = path.read_bytes()
         path.unlink()
         path.write_bytes(content)
-    assert fetched(monkeypatch, snapshot).identity() == resolve_source(str(snapshot)).identity()
+    assert fetched(monkeypatch, snapshot).identity() == resolve(str(snapshot)).identity()

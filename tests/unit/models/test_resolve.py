@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from modelwright.errors import InputError
-from modelwright.models import BuildSource, HfSource, OnnxSource, resolve_source
+from modelwright.models import BuildSource, HfSource, OnnxSource, resolve
 
 BERT = {"model_type": "bert", "architectures": ["BertForSequenceClassification"]}
 
@@ -26,7 +26,7 @@ def folder(tmp_path, config=BERT, weights=b"weights", name="model"):
 
 
 def test_a_model_folder(tmp_path):
-    source = resolve_source(str(folder(tmp_path)))
+    source = resolve(str(folder(tmp_path)))
     assert isinstance(source, HfSource)
     assert (source.task, source.model_type, source.architecture) == (
         "text-classification",
@@ -36,28 +36,28 @@ def test_a_model_folder(tmp_path):
 
 
 def test_an_onnx_file_and_a_build_folder(tmp_path):
-    assert isinstance(resolve_source(str(tmp_path / "model.onnx")), OnnxSource)
+    assert isinstance(resolve(str(tmp_path / "model.onnx")), OnnxSource)
     (tmp_path / "wright.json").write_text("{}")
-    assert isinstance(resolve_source(str(tmp_path)), BuildSource)
+    assert isinstance(resolve(str(tmp_path)), BuildSource)
 
 
 def test_identity_follows_the_content_not_the_place(tmp_path):
     one, two = folder(tmp_path, name="one"), folder(tmp_path, name="two")
     other = folder(tmp_path, weights=b"Weights", name="other")
-    identity = resolve_source(str(one)).identity()
-    assert identity == resolve_source(str(two)).identity()
-    assert identity != resolve_source(str(other)).identity()
+    identity = resolve(str(one)).identity()
+    assert identity == resolve(str(two)).identity()
+    assert identity != resolve(str(other)).identity()
     (two / "README.md").write_text("words")
-    assert identity == resolve_source(str(two)).identity()
+    assert identity == resolve(str(two)).identity()
     (two / "config.json").write_text(json.dumps({**BERT, "num_labels": 3}))
-    assert identity != resolve_source(str(two)).identity()
+    assert identity != resolve(str(two)).identity()
 
 
 def test_identity_sees_weights_that_changed_in_place(tmp_path):
     path = folder(tmp_path)
-    before = resolve_source(str(path)).identity()
+    before = resolve(str(path)).identity()
     (path / "model.safetensors").write_bytes(b"WEIGHTS")
-    assert resolve_source(str(path)).identity() != before
+    assert resolve(str(path)).identity() != before
 
 
 def test_identity_of_an_onnx_file_covers_its_external_weights(tmp_path):
@@ -71,19 +71,19 @@ def test_identity_of_an_onnx_file_covers_its_external_weights(tmp_path):
     )
     path = tmp_path / "model.onnx"
     onnx.save(helper.make_model(graph), path, save_as_external_data=True, location="w.bin", size_threshold=0)
-    before = resolve_source(str(path)).identity()
+    before = resolve(str(path)).identity()
     renamed = path.rename(tmp_path / "other.onnx")
-    assert resolve_source(str(renamed)).identity() == before
+    assert resolve(str(renamed)).identity() == before
     (tmp_path / "w.bin").write_bytes(np.ones(500, np.float32).tobytes())
-    assert resolve_source(str(renamed)).identity() != before
+    assert resolve(str(renamed)).identity() != before
 
 
 def test_a_folder_without_weights_is_refused_unless_random_ones_are_wanted(tmp_path):
     path = folder(tmp_path, weights=None)
     with pytest.raises(InputError, match="no weights") as error:
-        resolve_source(str(path))
+        resolve(str(path))
     assert "--random-weights" in error.value.fix
-    source = resolve_source(str(path), random_weights=True)
+    source = resolve(str(path), random_weights=True)
     assert isinstance(source, HfSource)
     assert source.random_weights
     assert source.identity().startswith("sha256:")
@@ -93,7 +93,7 @@ def test_a_folder_with_only_onnx_files_points_at_them(tmp_path):
     path = folder(tmp_path, weights=None)
     (path / "encoder_model.onnx").touch()
     with pytest.raises(InputError) as error:
-        resolve_source(str(path))
+        resolve(str(path))
     assert "encoder_model.onnx" in error.value.fix
 
 
@@ -103,17 +103,17 @@ def test_a_missing_shard_is_named(tmp_path):
         json.dumps({"weight_map": {"a": "model-00001-of-00001.safetensors"}})
     )
     with pytest.raises(InputError, match="model-00001-of-00001"):
-        resolve_source(str(path))
+        resolve(str(path))
 
 
 def test_a_task_the_head_cannot_do_is_refused(tmp_path):
     with pytest.raises(InputError, match="cannot do token-classification") as error:
-        resolve_source(str(folder(tmp_path)), task="ner")
+        resolve(str(folder(tmp_path)), task="ner")
     assert "text-classification" in error.value.fix
 
 
 def test_features_can_be_taken_from_any_head(tmp_path):
-    source = resolve_source(str(folder(tmp_path)), task="sentence-similarity")
+    source = resolve(str(folder(tmp_path)), task="sentence-similarity")
     assert isinstance(source, HfSource)
     assert source.task == "feature-extraction"
 
@@ -121,27 +121,27 @@ def test_features_can_be_taken_from_any_head(tmp_path):
 def test_a_model_without_a_known_head_needs_a_task(tmp_path):
     path = folder(tmp_path, {"model_type": "bert"})
     with pytest.raises(InputError, match="task of model is unknown"):
-        resolve_source(str(path))
-    assert isinstance(resolve_source(str(path), task="fill-mask"), HfSource)
+        resolve(str(path))
+    assert isinstance(resolve(str(path), task="fill-mask"), HfSource)
 
 
 def test_remote_code_runs_only_when_allowed(tmp_path):
     path = folder(tmp_path, {**BERT, "auto_map": {"AutoModel": "modeling.Mine"}})
     with pytest.raises(InputError, match="own Python code"):
-        resolve_source(str(path))
+        resolve(str(path))
     (path / "modeling.py").write_text("x = 1")
-    source = resolve_source(str(path), trust_remote_code=True)
+    source = resolve(str(path), trust_remote_code=True)
     assert isinstance(source, HfSource)
     assert source.trust_remote_code
     before = source.identity()
     (path / "modeling.py").write_text("x = 22")
-    assert resolve_source(str(path), trust_remote_code=True).identity() != before
+    assert resolve(str(path), trust_remote_code=True).identity() != before
 
 
 @pytest.mark.parametrize("option", [{"revision": "main"}, {"trust_remote_code": True}, {"random_weights": True}])
 def test_hub_options_are_refused_for_onnx_files(tmp_path, option):
     with pytest.raises(InputError, match="cannot be used"):
-        resolve_source(str(tmp_path / "model.onnx"), **option)
+        resolve(str(tmp_path / "model.onnx"), **option)
 
 
 @pytest.mark.parametrize("content", ["{", "[]", "{}"])
@@ -149,22 +149,22 @@ def test_a_broken_configuration_is_said_so(tmp_path, content):
     path = folder(tmp_path)
     (path / "config.json").write_text(content)
     with pytest.raises(InputError):
-        resolve_source(str(path))
+        resolve(str(path))
 
 
 def test_an_empty_folder_and_a_path_that_is_not_there(tmp_path):
     with pytest.raises(InputError, match="not a model folder"):
-        resolve_source(str(tmp_path))
+        resolve(str(tmp_path))
     with pytest.raises(InputError, match="does not exist"):
-        resolve_source(str(tmp_path / "a" / "b" / "c"))
+        resolve(str(tmp_path / "a" / "b" / "c"))
 
 
 def ask_hub(tmp_path, **environment):
     """Resolve a Hub id in a child, because huggingface_hub reads its settings when it is imported."""
     code = (
-        "from modelwright.models import resolve_source\n"
+        "from modelwright.models import resolve\n"
         "from modelwright.errors import WrightError\n"
-        "try: resolve_source('someone/some-model')\n"
+        "try: resolve('someone/some-model')\n"
         "except WrightError as e: print(e.exit_code, e.problem, '|', e.cause, '|', e.fix)"
     )
     env = {**os.environ, "HF_HOME": str(tmp_path), **environment}
@@ -188,7 +188,7 @@ def test_an_unreachable_id_says_so(tmp_path, environment, word):
 
 def test_nothing_heavy_is_imported_to_resolve_a_folder(tmp_path):
     code = (
-        "import sys; from modelwright.models import resolve_source; resolve_source(sys.argv[1]).identity();"
+        "import sys; from modelwright.models import resolve; resolve(sys.argv[1]).identity();"
         "print([m for m in ('torch', 'transformers', 'numpy', 'onnx', 'huggingface_hub') if m in sys.modules])"
     )
     done = subprocess.run(
@@ -207,7 +207,7 @@ def test_a_link_that_leaves_the_model_folder_is_refused(tmp_path, name, target):
     (path / name).unlink(missing_ok=True)
     (path / name).symlink_to(target.format(tmp=tmp_path))
     with pytest.raises(InputError, match=f"{name} is refused") as error:
-        resolve_source(str(path))
+        resolve(str(path))
     assert "leads outside" in error.value.cause
 
 
@@ -216,7 +216,7 @@ def test_a_configuration_elsewhere_is_refused(tmp_path):
     (path / "config.json").rename(tmp_path / "config.json")
     (path / "config.json").symlink_to("../config.json")
     with pytest.raises(InputError, match=r"config\.json is refused"):
-        resolve_source(str(path))
+        resolve(str(path))
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_shards_outside_the_model_folder_are_refused(tmp_path, shard):
         json.dumps({"weight_map": {"a": shard.format(tmp=tmp_path)}}, ensure_ascii=True)
     )
     with pytest.raises(InputError, match="is refused"):
-        resolve_source(str(path))
+        resolve(str(path))
 
 
 @pytest.mark.parametrize("weight_map", [[], ["a"], {"a": 1}, {"a": ["b"]}, "a", 3])
@@ -240,35 +240,35 @@ def test_an_index_that_names_no_files_is_said_so(tmp_path, weight_map):
     path = folder(tmp_path, weights=None)
     (path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": weight_map}))
     with pytest.raises(InputError):
-        resolve_source(str(path))
+        resolve(str(path))
 
 
 def test_a_pipe_in_the_model_folder_is_refused_instead_of_waited_for(tmp_path):
     path = folder(tmp_path)
     os.mkfifo(path / "tokenizer.json")
     with pytest.raises(InputError, match=r"tokenizer\.json is refused") as error:
-        resolve_source(str(path))
+        resolve(str(path))
     assert "not a regular file" in error.value.cause
 
 
 def test_a_model_folder_that_is_a_link_is_as_good_as_the_folder(tmp_path):
     path = folder(tmp_path)
     (tmp_path / "link").symlink_to(path)
-    assert resolve_source(str(tmp_path / "link")).identity() == resolve_source(str(path)).identity()
+    assert resolve(str(tmp_path / "link")).identity() == resolve(str(path)).identity()
 
 
 def test_identity_covers_the_weights_that_the_configuration_names(tmp_path):
     path = folder(tmp_path, {**BERT, "transformers_weights": "other.safetensors"})
     with pytest.raises(InputError, match="holds no weights"):
-        resolve_source(str(path))
+        resolve(str(path))
     (path / "other.safetensors").write_bytes(b"weights")
-    before = resolve_source(str(path)).identity()
+    before = resolve(str(path)).identity()
     (path / "other.safetensors").write_bytes(b"other weights")
-    assert resolve_source(str(path)).identity() != before
+    assert resolve(str(path)).identity() != before
 
 
 def test_an_adapter_is_refused_because_its_weights_are_elsewhere(tmp_path):
     path = folder(tmp_path)
     (path / "adapter_config.json").write_text('{"base_model_name_or_path": "../other"}')
     with pytest.raises(InputError, match="is an adapter"):
-        resolve_source(str(path))
+        resolve(str(path))

@@ -1,0 +1,96 @@
+"""The answers about several targets, in the order in which they were asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from modelwright._json import plain
+from modelwright.pipeline._analyze import Analysis
+from modelwright.pipeline._build import BuildResult, PlannedStage
+from modelwright.pipeline._manifest import manifest
+from modelwright.vocabulary import Result
+
+
+@dataclass(frozen=True)
+class Builds(Result):
+    """A build for each target. `folders` are where they were written, None where they are only in the store."""
+
+    kind: ClassVar[str] = "build"
+
+    builds: tuple[BuildResult, ...]
+    folders: tuple[Path | None, ...]
+
+    @property
+    def passed(self) -> bool:
+        return all(build.passed for build in self.builds)
+
+    def content(self) -> dict[str, Any]:
+        """The manifests, with where they were written and how long it took."""
+        documents = [
+            {**plain(manifest(build)), "folder": plain(folder), "seconds": build.seconds}
+            for build, folder in zip(self.builds, self.folders, strict=True)
+        ]
+        return {"passed": self.passed, "builds": documents}
+
+    def __iter__(self) -> Iterator[BuildResult]:
+        return iter(self.builds)
+
+    def __len__(self) -> int:
+        return len(self.builds)
+
+    def __getitem__(self, place: int) -> BuildResult:
+        return self.builds[place]
+
+
+@dataclass(frozen=True)
+class Plans(Result):
+    """What a build would do for each target."""
+
+    kind: ClassVar[str] = "build"
+
+    plans: tuple[Plan, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    target: str
+    stages: tuple[PlannedStage, ...]
+
+
+@dataclass(frozen=True)
+class Analyses(Result):
+    """Where the nodes run on each target."""
+
+    kind: ClassVar[str] = "analyze"
+
+    analyses: tuple[Analysis, ...]
+
+    @property
+    def supported(self) -> bool | None:
+        """Whether every target takes all it should; one that does not decides, one that could not be asked is None."""
+        answers = {analysis.supported for analysis in self.analyses}
+        return False if False in answers else None if None in answers else True
+
+    def content(self) -> dict[str, Any]:
+        return {"analyses": [_document(analysis) for analysis in self.analyses]}
+
+    def __iter__(self) -> Iterator[Analysis]:
+        return iter(self.analyses)
+
+    def __len__(self) -> int:
+        return len(self.analyses)
+
+    def __getitem__(self, place: int) -> Analysis:
+        return self.analyses[place]
+
+
+def _document(analysis: Analysis) -> dict[str, Any]:
+    return {
+        **plain(analysis),
+        "supported": analysis.supported,
+        "unsupported_nodes": len(analysis.placement.unsupported),
+        "copied_bytes": analysis.placement.copied_bytes,
+    }
