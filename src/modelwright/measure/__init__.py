@@ -10,7 +10,6 @@ from modelwright.measure._compare_types import (
     ComparisonFailed,
     ComparisonInterrupted,
 )
-from modelwright.measure._environment import Environment, EnvironmentProbe, Reading, busy_words
 from modelwright.measure._leg import Leg, LegPlan, measure_leg
 from modelwright.measure._lock import measurement_lock
 from modelwright.measure._monitor_contract import (
@@ -58,8 +57,6 @@ __all__ = [
     "CompareResult",
     "ComparisonFailed",
     "ComparisonInterrupted",
-    "Environment",
-    "EnvironmentProbe",
     "FailureFact",
     "InputChoice",
     "InputFact",
@@ -75,7 +72,6 @@ __all__ = [
     "OutputCheck",
     "PerfOptions",
     "PerfResult",
-    "Reading",
     "Requested",
     "Runs",
     "SampleSink",
@@ -94,7 +90,6 @@ __all__ = [
     "UnitRecord",
     "Watch",
     "Window",
-    "busy_words",
     "compare",
     "latency",
     "make_subject",

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from modelwright.errors import UsageError, WrightError
+from modelwright.evidence import EnvironmentProbe
 from modelwright.judge import Finding, Judge, Race, Verdict, resolvable_effect, tail_runs
 from modelwright.measure._arm import Arm, make_arms
 from modelwright.measure._arm_spec import parse_arms
@@ -20,7 +21,6 @@ from modelwright.measure._compare_types import (
     ComparisonFailed,
     ComparisonInterrupted,
 )
-from modelwright.measure._environment import EnvironmentProbe
 from modelwright.measure._lock import measurement_lock
 from modelwright.measure._outputs import Outputs, check_outputs
 from modelwright.measure._retry import Earlier, read_earlier

@@ -8,10 +8,10 @@ from statistics import median
 from typing import TYPE_CHECKING, Literal
 
 from modelwright._lazy import lazy
+from modelwright.evidence import Environment
 from modelwright.judge import Finding, Forecast, Judge, Race, Verdict, VerdictKind, finding, forecast
 from modelwright.measure._arm import Arm, inputs_digest
 from modelwright.measure._compare_types import COMPARE_PROTOCOL, ArmResult, CompareOptions, CompareResult
-from modelwright.measure._environment import Environment
 from modelwright.measure._outputs import OutputCheck
 from modelwright.measure._sentence import quantile_name, sentence
 from modelwright.measure._subject import InputFact

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from modelwright.errors import ExecutionError, UsageError
+from modelwright.evidence import Environment
 from modelwright.judge import TYPICAL, WORK, Finding, Forecast
-from modelwright.measure._environment import Environment
 from modelwright.measure._outputs import OutputCheck
 from modelwright.measure._subject import InputChoice, InputFact
 from modelwright.measure._unit import UnitPlan, UnitRecord

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from modelwright._scratch import scratch
 from modelwright.errors import WrightError
+from modelwright.evidence import Environment, EnvironmentProbe
 from modelwright.graph import fingerprint
-from modelwright.measure._environment import Environment, EnvironmentProbe
 from modelwright.measure._leg import LegPlan
 from modelwright.measure._lock import measurement_lock
 from modelwright.measure._perf_types import (

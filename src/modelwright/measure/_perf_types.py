@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ClassVar, Literal, Protocol
 
 from modelwright.errors import ExecutionError, UsageError
-from modelwright.measure._environment import Environment
+from modelwright.evidence import Environment
 from modelwright.measure._leg import LegPlan
 from modelwright.measure._stats import Latency
 from modelwright.measure._subject import InputChoice, InputFact

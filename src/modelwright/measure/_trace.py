@@ -8,7 +8,7 @@ from pathlib import Path
 
 from modelwright._scratch import scratch
 from modelwright.errors import ExecutionError, UsageError
-from modelwright.measure._environment import Environment, EnvironmentProbe
+from modelwright.evidence import Environment, EnvironmentProbe
 from modelwright.measure._monitor_contract import Runs
 from modelwright.measure._subject import InputChoice, Subject, make_subject
 from modelwright.measure._trace_build import build, operator_ids, trusted_layout

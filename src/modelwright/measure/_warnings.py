@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from modelwright.measure._environment import busy_words
+from modelwright.evidence import busy_words
 from modelwright.measure._perf_types import PerfResult
 from modelwright.measure._stats import drift
 

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
-from modelwright.measure import Latency, PerfResult, Reading
+from modelwright.evidence import Reading
+from modelwright.measure import Latency, PerfResult
 from modelwright.report._units import human_bytes
 from modelwright.report.telemetry import render_telemetry
 from modelwright.report.trace import render_trace

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from modelwright._lazy import lazy
-from modelwright.measure import Operator, OpTrace, ShareSpread, TraceReason, TraceShare, TraceStatus, busy_words
+from modelwright.evidence import busy_words
+from modelwright.measure import Operator, OpTrace, ShareSpread, TraceReason, TraceShare, TraceStatus
 
 if TYPE_CHECKING:
     import rich.box

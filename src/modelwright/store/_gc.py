@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from modelwright.store._session import Session
-from modelwright.store._types import Entry, GcReport
+from modelwright.store._types import GcReport
 
 _BATCH = 64
 _ENOUGH = 16 << 20
@@ -16,10 +16,14 @@ _ENOUGH = 16 << 20
 
 @dataclass(frozen=True)
 class Policy:
-    """Entries go, oldest use first, while `more(bytes left)`; never those used after `spare_after`."""
+    """Entries go, oldest use first, while `more(bytes left)`; never those used after `spare_after`.
+
+    Records cannot be made again: they go only where `records` says so.
+    """
 
     more: Callable[[int], bool]
     spare_after: float
+    records: bool = False
 
 
 def collect(session: Session, policy: Policy, *, dry_run: bool) -> GcReport:
@@ -69,7 +73,8 @@ def _plan(session: Session, policy: Policy) -> GcReport:
     owned, sizes = _references(session)
     users = Counter(digest for digests in owned.values() for digest in digests)
     left, freed, removed, leased = sum(sizes.values()), 0, [], 0
-    for entry in session.journal.entries():
+    records = session.journal.entries(records=True)
+    for entry in session.journal.entries() + (records if policy.records else []):
         if not policy.more(left):
             break
         if entry.digest in held:
@@ -79,11 +84,15 @@ def _plan(session: Session, policy: Policy) -> GcReport:
             gone = sum(sizes[d] for d in owned[entry.key.digest] if users[d] == 0 and d not in held)
             left, freed = left - gone, freed + gone
             removed.append(entry)
-    return _report(removed, freed, left, leased)
-
-
-def _report(removed: Sequence[Entry], freed: int, left: int, leased: int) -> GcReport:
-    return GcReport(tuple(removed), orphans=0, freed_bytes=freed, kept_bytes=left, leased=leased, dry_run=False)
+    return GcReport(
+        removed=tuple(removed),
+        orphans=0,
+        freed_bytes=freed,
+        kept_bytes=left,
+        leased=leased,
+        dry_run=False,
+        records=len(set(records) - set(removed)),
+    )
 
 
 def _references(session: Session) -> tuple[dict[str, list[str]], dict[str, int]]:

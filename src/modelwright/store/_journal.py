@@ -10,6 +10,7 @@ import contextlib
 import json
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ else:
     sqlite3 = lazy("sqlite3")
 
 _ENTRY = "SELECT key, stage, label, manifest, size, created, roles FROM entries"
+_IS_RECORD = "stage LIKE 'record:%'"
 
 
 class Journal:
@@ -83,10 +85,29 @@ class Journal:
         rows = self._rows(f"{_ENTRY} WHERE key = ?", (key,))
         return self._entry(rows[0]) if rows else None
 
-    def entries(self) -> list[Entry]:
-        """Least recently used first."""
-        found = [self._entry(row) for row in self._rows(_ENTRY)]
+    def entries(self, *, records: bool = False) -> list[Entry]:
+        """What can be made again, least recently used first; with `records`, what cannot."""
+        found = [self._entry(row) for row in self._rows(f"{_ENTRY} WHERE {'' if records else 'NOT '}{_IS_RECORD}")]
         return sorted(found, key=lambda entry: (entry.last_used, entry.key))
+
+    def records(self, stage: str | None, since: float, wanted: Mapping[str, str]) -> list[Entry]:
+        """Records, newest first: of this stage, not older, and with a tag of each name that matches its pattern."""
+        wheres = [_IS_RECORD, "created >= ?"]
+        values: list[str | float] = [since]
+        if stage is not None:
+            wheres.append("stage = ?")
+            values.append(stage)
+        for name, pattern in wanted.items():
+            wheres.append("key IN (SELECT key FROM tags WHERE name = ? AND value LIKE ? ESCAPE '\\')")
+            values += [name, pattern]
+        rows = self._rows(f"{_ENTRY} WHERE {' AND '.join(wheres)} ORDER BY created DESC", values)
+        return [replace(entry, tags=self._tags(entry.key.digest)) for entry in map(self._entry, rows)]
+
+    def _tags(self, key: str) -> dict[str, tuple[str, ...]]:
+        found: dict[str, tuple[str, ...]] = {}
+        for name, value in self._rows("SELECT name, value FROM tags WHERE key = ?", (key,)):
+            found[name] = (*found.get(name, ()), value)
+        return found
 
     def entries_with(self, digest: str) -> list[Entry]:
         return [self._entry(row) for row in self._rows(f"{_ENTRY} JOIN refs USING (key) WHERE digest = ?", (digest,))]
@@ -101,6 +122,7 @@ class Journal:
 
     def remove_entry(self, key: str) -> None:
         self._rows("DELETE FROM refs WHERE key = ?", (key,))
+        self._rows("DELETE FROM tags WHERE key = ?", (key,))
         self._rows("DELETE FROM entries WHERE key = ?", (key,))
         self.notes.remove(key)
 

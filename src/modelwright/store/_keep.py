@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from modelwright.errors import StoreError
@@ -31,6 +31,7 @@ class Parcel:
     meta: Mapping[str, JsonValue]
     move: bool = False
     reused: tuple[FileEntry, ...] = ()
+    tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def keep(session: Session, work: Path, parcel: Parcel) -> Artifact:
@@ -51,7 +52,7 @@ def keep(session: Session, work: Path, parcel: Parcel) -> Artifact:
 
 def _commit(session: Session, artifact: Artifact, parcel: Parcel, staged: list[Staged]) -> None:
     roles, now = tuple(sorted({file.role for file in artifact.files})), artifact.created
-    entry = Entry(artifact.key, parcel.label, artifact.digest, artifact.size, now, now, roles)
+    entry = Entry(artifact.key, parcel.label, artifact.digest, artifact.size, now, now, roles, parcel.tags)
     sizes = {file.digest: file.size for file in parcel.reused} | {item.digest: item.size for item in staged}
     for digest, size in sizes.items():
         if size > SMALL:  # hash a large one that is already there now, not under the exclusive lock

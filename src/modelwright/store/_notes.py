@@ -68,6 +68,7 @@ def _read(path: Path) -> Note | None:
         entry = document["entry"]
         key = Key(**entry.pop("key"))
         roles = tuple(entry.pop("roles"))
-        return Note(Entry(key=key, roles=roles, **entry), dict(document["blobs"]))
+        tags = {name: tuple(values) for name, values in entry.pop("tags", {}).items()}
+        return Note(Entry(key=key, roles=roles, tags=tags, **entry), dict(document["blobs"]))
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None

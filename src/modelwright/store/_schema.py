@@ -24,7 +24,7 @@ else:
     filelock = lazy("filelock")
     logging = lazy("logging")
 
-VERSION = 1
+VERSION = 2
 FILE = "journal.sqlite"
 FOLDERS = ("blobs", "tmp", "locks", "marks", "quarantine", "entries")
 _BUSY_S = 60.0
@@ -40,6 +40,12 @@ _TABLES = (
     "CREATE INDEX holds_by_digest ON holds (digest)",
     "CREATE TABLE producing (key TEXT PRIMARY KEY, owner TEXT NOT NULL, since REAL NOT NULL)",
 )
+_TAGS = (
+    "CREATE TABLE tags (key TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL,"
+    " PRIMARY KEY (key, name, value)) WITHOUT ROWID",
+    "CREATE INDEX tags_by_value ON tags (name, value)",
+)
+"""Since version 2: what records are found by."""
 _SCANS = (
     "entries NOT INDEXED",
     "refs",
@@ -48,6 +54,8 @@ _SCANS = (
     "owners NOT INDEXED",
     "holds",
     "producing NOT INDEXED",
+    "tags",
+    "tags INDEXED BY tags_by_value WHERE name > ''",
 )
 
 
@@ -97,12 +105,15 @@ def _connect_sound(root: Path) -> sqlite3.Connection:
         raise sqlite3.DatabaseError(DAMAGED)
     connection = _open(str(root / FILE))
     try:
-        if _checked_version(connection, root) == 0:
+        if _checked_version(connection, root) < VERSION:
             # Two processes that switch a new file to WAL at once get "locked" past any busy time-out.
             with filelock.FileLock(root / "locks" / "journal.lock"):
-                if _checked_version(connection, root) == 0:
+                version = _checked_version(connection, root)
+                if version == 0:
                     connection.execute("PRAGMA journal_mode = WAL")
                     _create(connection, Notes(root))
+                elif version < VERSION:
+                    _upgrade(connection)
         _check(connection)
     except BaseException:
         connection.close()
@@ -154,7 +165,9 @@ def _connect_read_only(root: Path) -> sqlite3.Connection:
 def _reader(root: Path, how: str) -> sqlite3.Connection:
     connection = _open(f"{(root / FILE).as_uri()}?{how}")
     try:
-        _checked_version(connection, root)
+        if _checked_version(connection, root) < VERSION:  # nobody can upgrade it here
+            connection.close()
+            return _in_memory(root)
         _check(connection)
     except BaseException:
         connection.close()
@@ -177,12 +190,22 @@ def _create(connection: sqlite3.Connection, notes: Notes) -> None:
     """With what the notes of an earlier journal tell, in one step: it is never half rebuilt."""
     _fs.step("create the journal")
     connection.execute("BEGIN IMMEDIATE")
-    for table in _TABLES:
+    for table in (*_TABLES, *_TAGS):
         connection.execute(table)
     for note in notes.usable():
         insert(connection, note)
     connection.execute(f"PRAGMA user_version = {VERSION}")
     _fs.step("commit the new journal")
+    connection.execute("COMMIT")
+
+
+def _upgrade(connection: sqlite3.Connection) -> None:
+    _fs.step("upgrade the journal")
+    connection.execute("BEGIN IMMEDIATE")
+    for table in _TAGS:
+        connection.execute(table)
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+    _fs.step("commit the upgrade")
     connection.execute("COMMIT")
 
 
@@ -194,6 +217,9 @@ def insert(connection: sqlite3.Connection, note: Note) -> None:
     for digest, size in note.blobs.items():
         connection.execute("INSERT OR IGNORE INTO blobs VALUES (?, ?)", (digest, size))
         connection.execute("INSERT INTO refs VALUES (?, ?)", (key.digest, digest))
+    for name, values in entry.tags.items():
+        rows = [(key.digest, name, value) for value in values]
+        connection.executemany("INSERT OR IGNORE INTO tags VALUES (?, ?, ?)", rows)
 
 
 def _checked_version(connection: sqlite3.Connection, root: Path) -> int:

@@ -8,7 +8,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 else:
     filelock = lazy("filelock")
 
+RECORD = "record:"
+"""How the stage of a record begins; its kind follows."""
+RECORD_FILE = "record.json"
 GRACE_S = 120.0
 """gc spares what was used this recently: between a hit and the lease after it nobody holds the entry."""
 
@@ -146,6 +149,31 @@ class Store:
         finally:
             lock.release()
 
+    # records
+
+    def keep_record(
+        self, kind: str, digest: str, data: bytes, *, label: str, tags: Mapping[str, Sequence[str]]
+    ) -> None:
+        """Keep what was found. It is not made again like an artifact, so only an explicit wish removes it."""
+        session = self._writable("keep the record")
+        with disk_errors(self.root, "keep the record"), session.workdir() as work:
+            _fs.write_file(work / RECORD_FILE, data)
+            key, found = Key(digest, RECORD + kind), {name: tuple(values) for name, values in tags.items()}
+            sources = {RECORD_FILE: work / RECORD_FILE}
+            keep(session, work, Parcel(key, label, sources, {RECORD_FILE: "record"}, {}, move=True, tags=found))
+
+    def records(
+        self, kind: str | None = None, *, since: float = 0.0, tags: Mapping[str, str] | None = None
+    ) -> tuple[Entry, ...]:
+        """Records, newest first. `tags` are SQL patterns (`%` stands for anything, a backslash takes its meaning)."""
+        stage = None if kind is None else RECORD + kind
+        return tuple(self._session().journal.records(stage, since, tags or {}))
+
+    def read_record(self, entry: Entry) -> bytes | None:
+        """The bytes as they were kept; None when they are damaged, which is logged."""
+        artifact = self.get(entry.key)
+        return None if artifact is None else artifact.path("record").read_bytes()
+
     # using
 
     def materialize(
@@ -229,14 +257,17 @@ class Store:
         with disk_errors(self.root, "verify the store"):
             return _verify.verify(self._session(), deep=deep)
 
-    def gc(self, budget_bytes: int, *, dry_run: bool = False, grace_s: float = GRACE_S) -> GcReport:
-        """Shrink to the budget, least recently used first. Never what a live process leases."""
-        policy = _gc.Policy(lambda left: left > budget_bytes, time.time() - grace_s)
+    def gc(
+        self, budget_bytes: int, *, dry_run: bool = False, grace_s: float = GRACE_S, records: bool = False
+    ) -> GcReport:
+        """Shrink to the budget, least recently used first. Never what a live process leases, no record unless asked."""
+        policy = _gc.Policy(lambda left: left > budget_bytes, time.time() - grace_s, records)
         return self._collect(policy, dry_run=dry_run)
 
-    def prune(self, *, older_than_s: float, dry_run: bool = False) -> GcReport:
-        """Remove every entry that was not used for so long."""
-        return self._collect(_gc.Policy(lambda left: True, time.time() - older_than_s), dry_run=dry_run)
+    def prune(self, *, older_than_s: float, dry_run: bool = False, records: bool = False) -> GcReport:
+        """Remove every entry that was not used for so long; records only where they are asked for."""
+        policy = _gc.Policy(lambda left: True, time.time() - older_than_s, records)
+        return self._collect(policy, dry_run=dry_run)
 
     def _collect(self, policy: _gc.Policy, *, dry_run: bool) -> GcReport:
         try:

@@ -94,7 +94,7 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of the listing."""
+    """One line of the listing. Only records have `tags`: what they are found by."""
 
     key: Key
     label: str
@@ -103,6 +103,7 @@ class Entry:
     created: float
     last_used: float
     roles: tuple[str, ...]
+    tags: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,7 @@ class VerifyReport:
 
 @dataclass(frozen=True)
 class GcReport:
-    """What was removed (or would be, in a dry run) and what is left."""
+    """What was removed (or would be, in a dry run) and what is left. `records` stay unless they are asked for."""
 
     removed: tuple[Entry, ...]
     orphans: int
@@ -151,6 +152,7 @@ class GcReport:
     kept_bytes: int
     leased: int
     dry_run: bool
+    records: int = 0
 
 
 def blob_path(blobs: Path, digest: str) -> Path:

@@ -48,7 +48,8 @@ def discard(session: Session, digest: str) -> Damage | None:
 def verify(session: Session, *, deep: bool) -> VerifyReport:
     sizes = {digest: size for _, digest, size in session.journal.references()}
     wrong = [d for d, size in sizes.items() if session.blobs.fault(d, size, deep=deep) is not None]
-    manifests = {entry.digest for entry in session.journal.entries()}
+    journal = session.journal
+    manifests = {entry.digest for entry in (*journal.entries(), *journal.entries(records=True))}
     wrong += [d for d in manifests - set(wrong) if _manifest(session, d) is None]
     found = [damage for digest in wrong if (damage := discard(session, digest)) is not None]
     return VerifyReport(

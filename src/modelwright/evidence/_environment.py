@@ -1,19 +1,22 @@
-"""The circumstances of a measurement. What this machine does not tell is None with a reason."""
+"""The circumstances in which something was found. What this machine does not tell is None with a reason."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelwright import __version__
 from modelwright._lazy import lazy
-from modelwright.targets import Host, read_host
+from modelwright.plans import installed
+from modelwright.targets import Host, catalogue, read_host
 
 if TYPE_CHECKING:
     import psutil
@@ -22,6 +25,8 @@ else:
 
 _GOVERNORS = Path("/sys/devices/system/cpu")
 _BUSY_SHARE = 0.1
+_LIBRARIES = ("onnxruntime", "onnx", "numpy", "torch", "transformers")
+_MACHINE_IDS = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
 _PACKAGE_SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal", "acpitz")
 
 
@@ -36,7 +41,8 @@ class Reading:
 
 @dataclass(frozen=True)
 class Environment:
-    """Taken when the measurement starts, except what says otherwise."""
+    """Taken when the measurement starts, except what says otherwise. `packages` has the versions of onnxruntime, the
+    EPs and what shapes a model; `machine` tells two machines apart and nothing else about them."""
 
     taken_at: str
     modelwright: str
@@ -48,6 +54,9 @@ class Environment:
     temperature_after: Reading
     power: Reading
     foreign_load: Reading
+    load: Reading = Reading(None, "processes that want a CPU, over a minute", "not taken")
+    machine: str | None = None
+    packages: Mapping[str, str] = field(default_factory=dict)
 
 
 class EnvironmentProbe:
@@ -57,6 +66,7 @@ class EnvironmentProbe:
         self._taken_at = datetime.now(UTC).isoformat(timespec="seconds")
         self._host = read_host()
         self._before = (_governor(), *_clocks(), _temperature(), _power())
+        self._load = _load()
         self._cpu = _busy_s()
         self._own = _own_s()
         self._started = time.monotonic()
@@ -75,18 +85,26 @@ class EnvironmentProbe:
             temperature_after=_temperature(),
             power=power,
             foreign_load=self._foreign(children_s),
+            load=self._load,
+            machine=_machine(),
+            packages=_packages(),
         )
 
     def _foreign(self, children_s: float | None) -> Reading:
         unit = "CPUs busy with other work, on average"
         elapsed = time.monotonic() - self._started
         if children_s is None:
-            return Reading(None, unit, "the CPU time of the measured process is not known")
+            return Reading(None, unit, "the CPU time of our own processes is not known")
         if elapsed < 0.5:
             return Reading(None, unit, "the measurement was too short to tell")
         busy = _busy_s() - self._cpu
         own = _own_s() - self._own + children_s
         return Reading(round(max(0.0, busy - own) / elapsed, 3), unit)
+
+
+def read_environment() -> Environment:
+    """As it is now, for what takes no times."""
+    return EnvironmentProbe().finish(None)
 
 
 def busy_words(foreign_cpus: float | str | None, usable: float) -> str | None:
@@ -146,3 +164,23 @@ def _power() -> Reading:
     if battery is None:
         return Reading(None, reason="no battery is visible: mains, or not told")
     return Reading("mains" if battery.power_plugged else "battery")
+
+
+def _load() -> Reading:
+    unit = "processes that want a CPU, over a minute"
+    try:
+        return Reading(round(psutil.getloadavg()[0], 2), unit)
+    except OSError as error:
+        return Reading(None, unit, str(error))
+
+
+def _machine() -> str:
+    """A digest: the id itself is meant to stay on the machine."""
+    files = (path.read_text() for path in _MACHINE_IDS if path.is_file())
+    known = next(files, platform.node())
+    return hashlib.sha256(f"modelwright {known.strip()}".encode()).hexdigest()[:16]
+
+
+def _packages() -> dict[str, str]:
+    names = dict.fromkeys((*_LIBRARIES, *catalogue().packages()))
+    return {name: version for name in names if (version := installed(name)) is not None}

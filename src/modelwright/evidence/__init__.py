@@ -1,0 +1,42 @@
+"""What was found, about which files, in which circumstances, by which version of which function; kept and read back."""
+
+from modelwright.evidence._environment import (
+    Environment,
+    EnvironmentProbe,
+    Reading,
+    busy_words,
+    read_environment,
+)
+from modelwright.evidence._keep import RecordLine, Wanted, find_record, keep_record, list_records, read_record
+from modelwright.evidence._record import (
+    Record,
+    RecordedData,
+    RecordedModel,
+    RecordedVerdict,
+    RecordHead,
+    make_record,
+    parse_record,
+    save_record,
+)
+
+__all__ = [
+    "Environment",
+    "EnvironmentProbe",
+    "Reading",
+    "Record",
+    "RecordHead",
+    "RecordLine",
+    "RecordedData",
+    "RecordedModel",
+    "RecordedVerdict",
+    "Wanted",
+    "busy_words",
+    "find_record",
+    "keep_record",
+    "list_records",
+    "make_record",
+    "parse_record",
+    "read_environment",
+    "read_record",
+    "save_record",
+]

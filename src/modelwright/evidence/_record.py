@@ -1,0 +1,162 @@
+"""A record: one answer, with everything somebody needs who reads it later and elsewhere.
+
+Its file is the document that `--json` prints, with a head in front: who found it, about which files, in which
+circumstances. The id is the digest of all that, so a record that was changed is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from modelwright import __version__, _json
+from modelwright._lazy import lazy
+from modelwright._output import SEAL, is_sealed, write_output
+from modelwright.errors import InputError
+from modelwright.evidence._environment import Environment
+from modelwright.models import FileDigest
+
+if TYPE_CHECKING:
+    import pydantic
+else:
+    pydantic = lazy("pydantic")
+
+P = TypeVar("P")
+SCHEMA_VERSION = 1
+_HEAD = ("schema_version", "command", "tool_version", "record_id", "record", "seal")
+_UPGRADE = "upgrade modelwright, or run the command again"
+
+
+@dataclass(frozen=True)
+class RecordedModel:
+    """A model it is about: what it was in this answer (`base`, `reference`), as the user named it, by content."""
+
+    role: str
+    name: str
+    files: tuple[FileDigest, ...]
+
+
+@dataclass(frozen=True)
+class RecordedData:
+    """Samples it rests on. `digest` is None where there was nothing to hash: made-up inputs follow from their seed."""
+
+    source: str
+    digest: str | None
+
+
+@dataclass(frozen=True)
+class RecordedVerdict:
+    """A word, and the version of the function that gave it."""
+
+    word: str
+    by: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordHead:
+    """Everything but the answer. `protocol` goes up when the same numbers would have to be read differently; `call` is
+    what was typed; `refs` are the ids of records that this one rests on."""
+
+    kind: str
+    protocol: str
+    made_at: str
+    call: tuple[str, ...]
+    models: tuple[RecordedModel, ...]
+    targets: tuple[str, ...]
+    data: tuple[RecordedData, ...]
+    parameters: Mapping[str, Any]
+    verdict: RecordedVerdict | None
+    environment: Environment
+    refs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record(RecordHead, Generic[P]):
+    """`payload` is the answer, with every sample. `text` is the whole as it is kept."""
+
+    id: str
+    payload: P
+    text: str = field(repr=False, compare=False)
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+def make_record(head: RecordHead, payload: P) -> Record[P]:
+    body = _json.plain(payload)
+    assert not set(_HEAD) & set(body), "the answer has a field that the file needs"
+    document = {
+        "schema_version": SCHEMA_VERSION,
+        "command": head.kind,
+        "tool_version": __version__,
+        "record": _json.plain(head),
+        **body,
+    }
+    found = _json.digest(document)
+    text = _json.canonical({**document, "record_id": found, "seal": SEAL}).decode() + "\n"
+    return _record(head, found, payload, text)
+
+
+def save_record(path: Path, record: Record[Any]) -> None:
+    """Write it to a file; an earlier record there is replaced, no other file is."""
+    write_output(path, record.text)
+
+
+def parse_record(data: bytes, name: str, payloads: Mapping[str, type]) -> Record[Any]:
+    """The record in these bytes; `payloads` says of which type the answer of each kind is."""
+    try:
+        if not is_sealed(data):
+            raise ValueError("it was changed since it was written, or wright did not write it")
+        document = _json.loads(data)
+        if not isinstance(document, dict) or document.get("schema_version", 0) < 1:
+            raise ValueError("it holds no record")
+        _refuse_foreign(document, name, payloads)
+        return _parsed(document, payloads)
+    except (ValueError, TypeError, KeyError) as error:
+        raise _unreadable(name, str(error).splitlines()[0]) from None
+
+
+def _refuse_foreign(document: Mapping[str, Any], name: str, payloads: Mapping[str, type]) -> None:
+    """What another version wrote is no damage."""
+    version, kind, writer = document["schema_version"], document.get("command"), document.get("tool_version")
+    if version > SCHEMA_VERSION or kind not in payloads:
+        what = f"format {version}" if version > SCHEMA_VERSION else f"the answer of '{kind}'"
+        raise InputError(
+            f"{name} cannot be read by this modelwright",
+            cause=f"{what} is unknown here (modelwright {writer} wrote it, this is {__version__})",
+            fix=_UPGRADE,
+        )
+    if "record" not in document:
+        raise InputError(
+            f"{name} was saved before results were records",
+            cause=f"modelwright {writer} wrote it without saying where and how it was found",
+            fix=f"run `wright {kind}` again; compare can go on from it with `retry`",
+        )
+
+
+def _parsed(document: dict[str, Any], payloads: Mapping[str, type]) -> Record[Any]:
+    found = document.pop("record_id")
+    document.pop("seal")
+    if _json.digest(document) != found:
+        raise ValueError("its content is not what its id says")
+    text = _json.canonical({**document, "record_id": found, "seal": SEAL}).decode() + "\n"
+    head = pydantic.TypeAdapter(RecordHead).validate_python(document["record"])
+    answer = {name: value for name, value in document.items() if name not in _HEAD}
+    return _record(head, found, _typed(payloads[head.kind], answer), text)
+
+
+def _typed(kind: type, answer: Mapping[str, Any]) -> Any:
+    return pydantic.TypeAdapter(kind).validate_python(answer)
+
+
+def _record(head: RecordHead, found: str, payload: P, text: str) -> Record[P]:
+    known = {item.name: getattr(head, item.name) for item in fields(RecordHead)}
+    return Record(**known, id=found, payload=payload, text=text)
+
+
+def _unreadable(name: str, why: str) -> InputError:
+    return InputError(f"{name} is no record that can be read", cause=why, fix=_UPGRADE)
