@@ -23,10 +23,9 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench import eval_before
-from modelwright.evaluation import paired
-from modelwright.evaluation._paired import MIN_SAMPLES, Drops
-from modelwright.evaluation._run import _contributions, _span
 from modelwright.evaluation.tasks import Context, EvalTask, make_task
+from modelwright.judge import MIN_SAMPLES, paired
+from modelwright.judge._paired import Drops
 
 ALPHA, POWER, SEED = 0.05, 0.9, 505
 LOOKS = tuple(int(n) for n in np.unique(np.geomspace(20, 2000, 20).round()))
@@ -118,8 +117,8 @@ def of_sums(task: EvalTask, numbers: Callable[[Rng, int], tuple[np.ndarray, np.n
     def draw(rng: Rng) -> Iterator[Seen]:
         sides = numbers(rng, LOOKS[-1])
         for count in LOOKS:
-            (whole, theirs), (_, ours) = (_contributions(task, side[:count]) for side in sides)
-            span = _span(task, sides[0][:count], whole)
+            (_, theirs), (_, ours) = (task.parts(side[:count]) for side in sides)
+            span = task.span(sides[0][:count])
             assert span is not None
             yield Seen(sign * theirs, sign * ours, max(span, float(np.abs(theirs - ours).max())))
 
@@ -189,7 +188,7 @@ def shortcuts_agree() -> bool:
     rng = np.random.default_rng(SEED)
     task = make_task("sentence-similarity", Context(), {})
     numbers = rng.standard_normal((60, 2)) + rng.standard_normal((60, 1))
-    _, parts = _contributions(task, numbers)
+    _, parts = task.parts(numbers)
     good = np.allclose(parts, pseudo_spearman(numbers))
     for _ in range(200):
         drops = right_or_wrong(rng, int(rng.integers(30, 900)), 0.05, rng.choice([0.0, 0.02, 0.1]))

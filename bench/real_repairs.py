@@ -22,7 +22,8 @@ from typing import Any
 import numpy as np
 
 from modelwright import home
-from modelwright.evaluation import DataChoice, EvalOptions, evaluate, parse_allowance
+from modelwright.evaluation import DataChoice, EvalOptions, evaluate
+from modelwright.judge import parse_allowance
 from modelwright.models import resolve
 from modelwright.pipeline import Wishes, build, deliver, resolve_recipe
 from modelwright.repairs import FixOptions, FixPlan, FixResult, fix

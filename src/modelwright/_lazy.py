@@ -11,9 +11,12 @@ class _LazyModule(ModuleType):
     def __getattr__(self, attribute: str) -> Any:
         module = importlib.import_module(self.__name__)
         try:
-            return getattr(module, attribute)
+            found = getattr(module, attribute)
         except AttributeError:
-            return _submodule(f"{self.__name__}.{attribute}")
+            found = _submodule(f"{self.__name__}.{attribute}")
+        # Kept here: from now on it is an ordinary attribute, which loops over samples ask for thousands of times.
+        setattr(self, attribute, found)
+        return found
 
 
 def _submodule(name: str) -> ModuleType:

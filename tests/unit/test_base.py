@@ -70,6 +70,8 @@ def test_did_you_mean_suggests_only_what_is_close():
 def test_a_lazy_module_gives_attributes_and_submodules():
     assert lazy("json").loads("1") == 1
     assert lazy("concurrent").futures.Future
+    stand_in = lazy("json")
+    assert stand_in.dumps is vars(stand_in)["dumps"], "what was asked for once is looked up no more"
     with pytest.raises(AttributeError):
         _ = lazy("json").nonsense
 

@@ -19,7 +19,7 @@ from modelwright.cli._types import SEED, Finite, Size
 from modelwright.cli.eval import Ratio
 
 if TYPE_CHECKING:
-    from modelwright import diagnosis, evaluation, repairs
+    from modelwright import diagnosis, judge, repairs
     from modelwright.diagnosis import DebugOptions, DebugReport
     from modelwright.repairs import FixOptions
     from modelwright.report import debug as report
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from modelwright.vocabulary import OnProgress
 else:
     diagnosis = lazy("modelwright.diagnosis")
-    evaluation = lazy("modelwright.evaluation")
+    judge = lazy("modelwright.judge")
     repairs = lazy("modelwright.repairs")
     report = lazy("modelwright.report.debug")
     page = lazy("modelwright.report.debug_html")
@@ -115,7 +115,7 @@ def _fix_options(repair: Repair, said: dict[str, Any], target: Target) -> FixOpt
         seed=said["seed"],
         scale=said["scale"],
         target_sqnr=repair.target_sqnr,
-        target_drop=evaluation.parse_allowance(repair.target_drop) if repair.target_drop is not None else None,
+        target_drop=judge.parse_allowance(repair.target_drop) if repair.target_drop is not None else None,
         metric=repair.metric,
         target=target,
         raise_to=repair.raise_to,

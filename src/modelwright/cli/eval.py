@@ -20,13 +20,14 @@ from modelwright.cli._types import SEED, Finite
 from modelwright.errors import UsageError
 
 if TYPE_CHECKING:
-    from modelwright import evaluation, measure
-    from modelwright.evaluation import EvalVerdict
+    from modelwright import evaluation, judge, measure
+    from modelwright.judge import VerdictKind
     from modelwright.report import eval as report
     from modelwright.report import status
 else:
     measure = lazy("modelwright.measure")
     evaluation = lazy("modelwright.evaluation")
+    judge = lazy("modelwright.judge")
     report = lazy("modelwright.report.eval")
     status = lazy("modelwright.report.status")
 
@@ -118,7 +119,7 @@ def command(
     options = evaluation.EvalOptions(
         metric=metric,
         settings=_pairs("--set", settings),
-        max_drop=evaluation.parse_allowance(max_drop) if max_drop is not None else None,
+        max_drop=judge.parse_allowance(max_drop) if max_drop is not None else None,
         span=span,
         outputs=outputs,
         min_cosine=min_cosine,
@@ -137,10 +138,10 @@ def command(
     return _code(result.verdict)
 
 
-def _code(verdict: EvalVerdict | None) -> int:
-    if verdict is evaluation.EvalVerdict.INCONCLUSIVE:
+def _code(verdict: VerdictKind | None) -> int:
+    if verdict is judge.VerdictKind.INCONCLUSIVE:
         return CANNOT_TELL
-    return NO if verdict is evaluation.EvalVerdict.FAIL else 0
+    return NO if verdict is judge.VerdictKind.FAIL else 0
 
 
 def _finish(result: evaluation.EvalResult, save: Path | None, out: Output) -> None:

@@ -14,7 +14,7 @@ from modelwright.evaluation._parts import Parts, parts_of
 from modelwright.evaluation._run import Job, measure_pair
 from modelwright.evaluation._types import Bound, DataChoice, EvalInterrupted, EvalOptions, EvalResult
 from modelwright.evaluation._verdict import judge, unjudged
-from modelwright.evaluation.tasks import canonical_name
+from modelwright.evaluation.tasks import scored_task
 from modelwright.evaluation.tasks._custom import check_reference
 from modelwright.graph import model_bytes
 from modelwright.models import BuildSource, HfSource, digests_of, fetch, model_files, read_build, resolve
@@ -88,7 +88,7 @@ def _needed(job: Job) -> int | None:
 
 def _checked(data: DataChoice, task: str | None, options: EvalOptions) -> str | None:
     """The task's one spelling; combinations that mean nothing are refused before anything runs."""
-    name = canonical_name(task) if task is not None else None
+    name = scored_task(task) if task is not None else None
     if options.metric is not None:
         check_reference(options.metric)
     scored = name is not None or options.metric is not None

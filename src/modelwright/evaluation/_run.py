@@ -140,8 +140,8 @@ class _Arm:
         if len(good) < len(found) or not good:
             return Scored(None, np.full(len(found), np.nan), None, {})
         numbers = np.stack(good)
-        value, contributions = _contributions(self.task, numbers)
-        return Scored(value, contributions, _span(self.task, numbers, value), self.task.more(numbers))
+        value, parts = self.task.parts(numbers)
+        return Scored(value, parts, self.task.span(numbers), self.task.more(numbers))
 
 
 class _Run:
@@ -268,36 +268,6 @@ def _spanned(metric: Metric, span: float) -> Metric:
             fix="Leave the span out.",
         )
     return replace(metric, span=span)
-
-
-def _contributions(task: EvalTask, numbers: NDArray[Any]) -> tuple[float, NDArray[Any]]:
-    """The metric, and each sample's part in it: its own number for a mean, else its jackknife pseudo-value."""
-    if task.metric.form == "mean":
-        return float(numbers[:, 0].mean()), numbers[:, 0]
-    count = len(numbers)
-    if task.metric.form == "sums":
-        total = numbers.sum(axis=0)
-        whole = task.value(total)
-        without = np.array([task.value(total - numbers[index]) for index in range(count)])
-    else:
-        whole = task.value(numbers)
-        without = np.array([task.value(np.delete(numbers, index, axis=0)) for index in range(count)])
-    parts = count * whole - (count - 1) * without
-    # Centred on the metric itself; the small bias that the jackknife would correct is the same story on both sides.
-    return whole, parts - parts.mean() + whole
-
-
-def _span(task: EvalTask, numbers: NDArray[Any], whole: float) -> float | None:
-    """The most by which one contribution can change.
-
-    In a metric of sums, samples weigh differently: what the metric would lose if one of them, the heaviest that was
-    seen, were as bad as it can be, times the number of samples.
-    """
-    span, total = task.metric.span, numbers.sum(axis=0)
-    if span is None or task.metric.form != "sums":
-        return span
-    costs = [abs(whole - task.value(total - row + task.spoiled(row))) for row in numbers]
-    return max(span, len(numbers) * max(costs))
 
 
 def _broken(outputs: Sequence[Outputs]) -> str | None:

@@ -2,51 +2,15 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from modelwright.errors import UsageError
-from modelwright.evaluation._paired import EvalVerdict, Paired
 from modelwright.evaluation.tasks import Metric
+from modelwright.judge import Allowance, Paired, VerdictKind
 from modelwright.metrics import Aggregate
 from modelwright.models import FileDigest
 from modelwright.vocabulary import Result
-
-
-@dataclass(frozen=True)
-class Allowance:
-    """How much worse the candidate may be: a share of the reference's metric, or an amount in the metric's unit."""
-
-    amount: float
-    relative: bool
-
-    def __str__(self) -> str:
-        return f"{100 * self.amount:g} %" if self.relative else f"{self.amount:g}"
-
-    def holds(self, reference: float, kept: float, *, clearly: bool = False) -> bool:
-        """Whether this much is left of the reference's metric; 0.93 - 0.92 is no more than 0.01.
-
-        `clearly` asks for more than just that: what lies at the limit is on the wrong side every other time.
-        """
-        drop, allowed = reference - kept, self.amount * abs(reference) if self.relative else self.amount
-        at_the_limit = math.isclose(drop, allowed, rel_tol=1e-9)
-        return drop < allowed and not at_the_limit if clearly else drop <= allowed or at_the_limit
-
-
-def parse_allowance(text: str) -> Allowance:
-    """`1%` is relative to the reference, `0.01` and `1pt` (one point of a share) are absolute."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(%|pt|points?)?\s*", text.lower())
-    if found is None or not 0.0 < float(found.group(1)) < 1e6:
-        raise UsageError(
-            f"cannot read the allowed drop '{text}'",
-            cause="it is a positive number, alone (in the metric's unit), with % (of the reference) or pt (points)",
-            fix="--max-drop 1%, --max-drop 0.01 or --max-drop 1pt",
-        )
-    amount, unit = float(found.group(1)), found.group(2)
-    return Allowance(amount / 100 if unit else amount, relative=unit == "%")
 
 
 @dataclass(frozen=True)
@@ -159,7 +123,7 @@ class EvalResult(Result):
     task: str | None
     metric: Metric | None
     max_drop: str | None
-    verdict: EvalVerdict | None
+    verdict: VerdictKind | None
     reasons: tuple[str, ...]
     warnings: tuple[str, ...]
     candidate: Bound

@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
-from modelwright.evaluation._paired import EvalVerdict, Paired, paired
 from modelwright.evaluation._run import Measured, Scored
-from modelwright.evaluation._types import Allowance, EvalOptions, EvalOutput, EvalResult, SampleScore, Values
+from modelwright.evaluation._types import EvalOptions, EvalOutput, EvalResult, SampleScore, Values
 from modelwright.evaluation.tasks import Metric
+from modelwright.judge import SAID, Allowance, Paired, VerdictKind, paired, worst
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 else:
     np = lazy("numpy")
 
-Claim = tuple[EvalVerdict, str]
+Claim = tuple[VerdictKind, str]
 
 
 def judge(found: Measured, task: str | None, options: EvalOptions) -> EvalResult:
@@ -31,7 +31,7 @@ def judge(found: Measured, task: str | None, options: EvalOptions) -> EvalResult
         task=task,
         metric=found.metric,
         max_drop=str(options.max_drop) if options.max_drop else None,
-        verdict=_worst([verdict for verdict, _ in claims]),
+        verdict=worst(verdict for verdict, _ in claims),
         reasons=tuple(reason for _, reason in claims),
         warnings=tuple(_warnings(found, values)),
         candidate=found.candidate,
@@ -54,13 +54,6 @@ def unjudged(found: Measured, task: str | None, options: EvalOptions) -> EvalRes
 def amount(value: float, metric: Metric) -> str:
     """A difference as people say it: points for shares, else in the metric's unit."""
     return f"{100 * value:.2f} points" if metric.unit == "fraction" else f"{value:.4g}"
-
-
-def _worst(verdicts: list[EvalVerdict]) -> EvalVerdict | None:
-    for verdict in (EvalVerdict.FAIL, EvalVerdict.INCONCLUSIVE, EvalVerdict.PASS):
-        if verdict in verdicts:
-            return verdict
-    return None
 
 
 def _values(found: Measured) -> Values | None:
@@ -107,10 +100,10 @@ def _failed_samples(found: Measured) -> Iterator[Claim]:
     theirs = [failure for failure in found.failures if failure.side == "reference"]
     total = found.data.selected
     if ours:
-        yield EvalVerdict.FAIL, f"the candidate failed on {len(ours)} of {total} samples: {ours[0].reason}"
+        yield VerdictKind.FAIL, f"the candidate failed on {len(ours)} of {total} samples: {ours[0].reason}"
     if theirs:
         yield (
-            EvalVerdict.INCONCLUSIVE,
+            VerdictKind.INCONCLUSIVE,
             f"the reference itself failed on {len(theirs)} of {total} samples: {theirs[0].reason}",
         )
 
@@ -121,11 +114,11 @@ def _accuracy(
     if options.max_drop is None or comparison is None or values is None or found.metric is None:
         return
     if comparison.verdict is None or not comparison.margin:
-        yield EvalVerdict.INCONCLUSIVE, f"{options.max_drop} of a reference of 0 is no drop to measure against"
+        yield VerdictKind.INCONCLUSIVE, f"{options.max_drop} of a reference of 0 is no drop to measure against"
         return
     guess = _no_better_than_chance(found, values)
     if guess is not None:
-        yield EvalVerdict.INCONCLUSIVE, guess
+        yield VerdictKind.INCONCLUSIVE, guess
         return
     yield comparison.verdict, _sentence(comparison, values, found.metric, options.max_drop)
 
@@ -134,11 +127,10 @@ def _sentence(found: Paired, values: Values, metric: Metric, allowed: Allowance)
     assert values.drop is not None
     assert found.margin is not None
     limit = f"{allowed} ({amount(found.margin, metric)})" if allowed.relative else amount(found.margin, metric)
-    sure = f"{100 * (1 - found.alpha):g} % sure"
-    if found.verdict is EvalVerdict.PASS:
-        return f"{sure} that {metric.name} drops by less than {_bound(found.high, metric)}; {limit} is allowed"
-    if found.verdict is EvalVerdict.FAIL:
-        return f"{sure} that {metric.name} drops by more than {_bound(found.low, metric)}; {limit} is allowed"
+    if found.verdict in (VerdictKind.PASS, VerdictKind.FAIL):
+        bound = _bound(found.high if found.verdict is VerdictKind.PASS else found.low, metric)
+        proven = SAID[found.verdict].words.format(metric=metric.name, bound=bound, limit=limit)
+        return f"{100 * (1 - found.alpha):g} % sure that {proven}"
     words = f"{found.samples:,} samples cannot decide about {limit}: {found.reason or _reach(found, metric)}"
     more = _way_out(found, metric) if found.span is None else needed_words(found, metric)
     return f"{words}; {more}" if more else words
@@ -193,11 +185,11 @@ def _gates(found: Measured, options: EvalOptions) -> Iterator[Claim]:
         return
     for output in found.outputs:
         if output.problem is not None or output.scores is None:
-            yield EvalVerdict.FAIL, f"output {output.output}: {output.problem}"
+            yield VerdictKind.FAIL, f"output {output.output}: {output.problem}"
             continue
         if output.scores.failed:
             yield (
-                EvalVerdict.FAIL,
+                VerdictKind.FAIL,
                 (
                     f"output {output.output} could not be compared on {output.scores.failed} of "
                     f"{output.scores.samples} samples: {output.scores.problem}"
@@ -217,7 +209,7 @@ def _sqnr_gate(output: EvalOutput, options: EvalOptions) -> Iterator[Claim]:
     if options.min_sqnr_db is not None and output.scores is not None:
         identical = output.scores.identical == output.scores.samples
         if identical:
-            yield EvalVerdict.PASS, f"output {output.output}: identical on all samples"
+            yield VerdictKind.PASS, f"output {output.output}: identical on all samples"
         else:
             yield _gate(output.output, "SQNR", output.scores.sqnr_db, options.min_sqnr_db, " dB")
 
@@ -225,8 +217,8 @@ def _sqnr_gate(output: EvalOutput, options: EvalOptions) -> Iterator[Claim]:
 def _gate(output: str, name: str, found: Any, least: float, unit: str) -> Claim:
     """The worst sample decides."""
     if found.worst is None:
-        return EvalVerdict.FAIL, f"output {output}: no {name}: {found.reason}"
-    verdict = EvalVerdict.PASS if found.worst >= least else EvalVerdict.FAIL
+        return VerdictKind.FAIL, f"output {output}: no {name}: {found.reason}"
+    verdict = VerdictKind.PASS if found.worst >= least else VerdictKind.FAIL
     return verdict, f"output {output}: {name} of the worst sample is {found.worst:.5g}{unit}, {least:g}{unit} is asked"
 
 

@@ -1,26 +1,13 @@
-"""The product's only verdict words, and the frozen result that carries one."""
+"""The frozen results that carry a verdict about speed."""
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass
+
+from modelwright.judge._words import VerdictKind
 
 JUDGE_VERSION = 2
 """Goes up when the same units could get another verdict."""
-
-
-class VerdictKind(enum.StrEnum):
-    """What a comparison may say. `mixed` is faster by one quantile and slower by another, both proven; `noop` and
-    `duplicate` are found by comparing graphs, not by timing."""
-
-    IMPROVED = "improved"
-    REGRESSED = "regressed"
-    EQUIVALENT = "equivalent"
-    MIXED = "mixed"
-    INCONCLUSIVE = "inconclusive"
-    INVALID = "invalid"
-    NOOP = "noop"
-    DUPLICATE = "duplicate"
 
 
 _PROVEN = (VerdictKind.IMPROVED, VerdictKind.REGRESSED, VerdictKind.EQUIVALENT)

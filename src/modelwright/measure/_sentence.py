@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from modelwright.judge import TYPICAL, WORK, Finding, Verdict, VerdictKind
+from modelwright.judge import SAID, TYPICAL, WORK, Finding, Verdict, VerdictKind
 
-_HEADS = {
-    VerdictKind.IMPROVED: "{arm} is faster than {base}",
-    VerdictKind.REGRESSED: "{arm} is slower than {base}",
-    VerdictKind.EQUIVALENT: "{arm} is as fast as {base}",
-    VerdictKind.MIXED: "{arm} is faster than {base} by one measure and slower by another",
-    VerdictKind.INCONCLUSIVE: "not decided between {arm} and {base}",
-}
 _NAMES = {WORK: "its work", TYPICAL: "its typical run"}
 
 
@@ -20,12 +13,13 @@ def sentence(arm: str, base: str, found: Finding, total_s: float, different: str
     first = found.by[0]
     but = f", but its answers differ ({different})" if different else ""
     if found.kind in (VerdictKind.DUPLICATE, VerdictKind.NOOP):
-        return f"{arm} is the same as {first.reason}, graph and session options alike: nothing was measured"
+        same = SAID[found.kind].words.format(arm=arm, base=first.reason)
+        return f"{same}, graph and session options alike: nothing was measured"
+    head = SAID[found.kind].words.format(arm=arm, base=base)
     spent = f"{first.units} unit{'s' if first.units != 1 else ''}, {total_s:.0f} s"
     if found.kind is VerdictKind.INVALID:
         reasons = "; ".join(dict.fromkeys(verdict.reason for verdict in found.by))
-        return f"no verdict on {arm} against {base}{but}: {reasons} ({spent})"
-    head = _HEADS[found.kind].format(arm=arm, base=base)
+        return f"{head}{but}: {reasons} ({spent})"
     return f"{head}{but}: {', '.join(_clause(verdict) for verdict in found.by)}; {spent}"
 
 

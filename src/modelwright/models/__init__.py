@@ -44,9 +44,7 @@ from modelwright.models._resolve import (
     resolve,
 )
 from modelwright.models._task import (
-    TASKS,
     Architecture,
-    canonical_task,
     modality,
     read_architecture,
 )
@@ -55,7 +53,6 @@ __all__ = [
     "MANIFEST",
     "MANIFEST_VERSION",
     "MODEL",
-    "TASKS",
     "Architecture",
     "BuildCheck",
     "BuildFolder",
@@ -65,7 +62,6 @@ __all__ = [
     "HfSource",
     "OnnxSource",
     "Source",
-    "canonical_task",
     "check_build",
     "digests_of",
     "fetch",

@@ -12,7 +12,7 @@ from modelwright.models._build_folder import MANIFEST, read_build
 from modelwright.models._digest import content_digest, folder_digest
 from modelwright.models._hf import CONFIG, Choices, HfSource, local_source
 from modelwright.models._hub import hub_source
-from modelwright.models._task import canonical_task
+from modelwright.vocabulary import read_task
 
 MODEL = "model.onnx"
 _ITSELF = "*.onnx"
@@ -101,7 +101,7 @@ def _require_path(path: Path) -> None:
 
 def _file(path: Path, choices: Choices) -> OnnxSource:
     _refuse_hf_options(path, choices)
-    return OnnxSource(str(path.absolute()), canonical_task(choices.task) if choices.task else None)
+    return OnnxSource(str(path.absolute()), read_task(choices.task).head if choices.task else None)
 
 
 def _folder(path: Path, choices: Choices) -> Source:

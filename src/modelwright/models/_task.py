@@ -4,35 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-from modelwright.errors import InputError, did_you_mean
-
-Modality = Literal["text", "image", "audio", "image+text"]
-
-# Other names that users and model cards give to a task.
-ALIASES: Mapping[str, str] = {
-    "sequence-classification": "text-classification",
-    "sentiment-analysis": "text-classification",
-    "zero-shot-classification": "text-classification",
-    "text-ranking": "text-classification",
-    "ner": "token-classification",
-    "masked-lm": "fill-mask",
-    "causal-lm": "text-generation",
-    "translation": "text2text-generation",
-    "summarization": "text2text-generation",
-    "seq2seq-lm": "text2text-generation",
-    "sentence-similarity": "feature-extraction",
-    "default": "feature-extraction",
-    "image-captioning": "image-to-text",
-    "image-text-to-text": "image-to-text",
-    "vision2seq-lm": "image-to-text",
-    "semantic-segmentation": "image-segmentation",
-    "asr": "automatic-speech-recognition",
-    "speech-recognition": "automatic-speech-recognition",
-    "vqa": "visual-question-answering",
-}
-_WITH_PAST = "-with-past"
+from modelwright.errors import InputError
+from modelwright.vocabulary import TASKS, Modality, read_task
 
 # The end of an architecture's name → its task for each modality; "" is any modality.
 _HEADS: tuple[tuple[str, Mapping[str, str]], ...] = (
@@ -90,7 +64,6 @@ _HEADS: tuple[tuple[str, Mapping[str, str]], ...] = (
     ),
 )
 FEATURES = frozenset({"feature-extraction", "image-feature-extraction"})
-TASKS = tuple(sorted({task for _, tasks in _HEADS for task in tasks.values()}))
 
 # model_type, spelt without hyphens and underscores → modality, where the class name does not tell.
 _MODALITIES: Mapping[Modality, str] = {
@@ -121,20 +94,6 @@ class Architecture:
     modality: Modality
 
 
-def canonical_task(task: str) -> str:
-    """The one spelling of a task; an unknown word is an error with a hint."""
-    word = task.strip().lower().replace("_", "-").removesuffix(_WITH_PAST)
-    word = ALIASES.get(word, word)
-    if word not in TASKS:
-        hint = did_you_mean(word, [*TASKS, *ALIASES])
-        raise InputError(
-            f"unknown task {task}",
-            cause="it is not a task of any model family known here",
-            fix=f"{hint.capitalize()}" if hint else f"Known: {', '.join(TASKS)}.",
-        )
-    return word
-
-
 def modality(model_type: str) -> Modality:
     word = _letters(model_type)
     return next((kind for kind, types in _MODALITIES.items() if word in types.split()), "text")
@@ -154,13 +113,13 @@ def read_architecture(architectures: Sequence[str], model_type: str) -> Architec
 
 def choose_task(wanted: str | None, found: Architecture | None, *, name: str, random_weights: bool) -> str:
     """The task to build for. A head that the checkpoint does not have is refused: its weights would be noise."""
-    task = canonical_task(wanted) if wanted else None
+    task = read_task(wanted).head if wanted else None
     if found is None:
         if task is None:
             raise InputError(
                 f"the task of {name} is unknown",
                 cause="its configuration names no architecture with a known head",
-                fix=f"Say which with --task; known: {', '.join(TASKS)}.",
+                fix=f"Say which with `task`; known: {', '.join(task.name for task in TASKS)}.",
             )
         return task
     if task is None or task == found.task:
@@ -172,7 +131,7 @@ def choose_task(wanted: str | None, found: Architecture | None, *, name: str, ra
     raise InputError(
         f"{name} cannot do {task}",
         cause=f"it is a {found.name}, whose head does {found.task}; another head would start from random weights",
-        fix=f"Use --task {found.task}{'' if found.task in FEATURES else ' or --task feature-extraction'},"
+        fix=f"Use `task` {found.task}{'' if found.task in FEATURES else ' or feature-extraction'},"
         " or a checkpoint trained for that task.",
     )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +17,7 @@ from modelwright.diagnosis import Feed, Sample, make_feed
 from modelwright.errors import InputError
 from modelwright.evaluation import CustomTask
 from modelwright.graph import load
+from modelwright.judge import KeptSignal, kept_metric, kept_signal
 from modelwright.metrics import compare
 from modelwright.repairs._types import FixScore
 from modelwright.targets import BoundSession, open_exact, open_session, parse_target, products_saturate
@@ -32,8 +32,6 @@ else:
     np = lazy("numpy")
 
 _WARMUP, _RUNS = 3, 15
-# One-sided 95 %.
-_CONFIDENCE = 1.645
 
 
 class Powers:
@@ -53,19 +51,8 @@ class Powers:
         self._noise.append(found.moments.noise)
 
     @property
-    def ratio(self) -> float:
-        """Noise to signal over all samples."""
-        signal = sum(self._signal)
-        return sum(self._noise) / signal if signal > 0 else 0.0
-
-    def decibels(self, deviations: float) -> float | None:
-        """The SQNR, lowered by so many standard errors of the ratio; None when nothing differs."""
-        count, signal = len(self._signal), sum(self._signal)
-        if not self.ratio:
-            return None
-        rest = [noise - self.ratio * power for noise, power in zip(self._noise, self._signal, strict=True)]
-        error = math.sqrt(sum(item**2 for item in rest) * count / max(1, count - 1)) / signal
-        return -10.0 * math.log10(self.ratio + deviations * error)
+    def kept(self) -> KeptSignal:
+        return kept_signal(self._signal, self._noise)
 
 
 @dataclass(frozen=True)
@@ -102,18 +89,17 @@ def score_model(candidate: str, job: ScoreJob) -> tuple[FixScore, FixScore]:
             if grade is not None:
                 grades.append((grade(theirs, sample), grade(ours, sample)))
             progress(f"scoring: sample {count}")
-    theirs_mean, ours_mean, error = _graded(grades)
-    problem = next((item.problem for item in gathered.values() if item.problem is not None), None)
-    found = min(gathered.values(), key=lambda item: -item.ratio)
+    metric = kept_metric(grades)
+    found = max((item.kept for item in gathered.values()), key=lambda item: item.ratio)
     score = FixScore(
         samples=count,
-        sqnr_db=found.decibels(0.0),
-        metric=theirs_mean,
-        problem=problem,
-        sqnr_low_db=found.decibels(_CONFIDENCE),
-        metric_low=theirs_mean - error if theirs_mean is not None else None,
+        sqnr_db=found.decibels,
+        metric=metric.candidate if metric else None,
+        problem=next((item.problem for item in gathered.values() if item.problem is not None), None),
+        sqnr_low_db=found.low_decibels,
+        metric_low=metric.low if metric else None,
     )
-    return score, FixScore(count, None, ours_mean)
+    return score, FixScore(count, None, metric.reference if metric else None)
 
 
 def _opened(candidate: str, job: ScoreJob) -> BoundSession:
@@ -166,15 +152,6 @@ class _Reference:
         # By number, since names of tensors are no names of files.
         np.savez(path, *found.values(), names=np.array(list(found)))
         return found
-
-
-def _graded(grades: list[tuple[float, float]]) -> tuple[float | None, float | None, float]:
-    """Mean of the candidate, mean of the reference, standard error of their difference."""
-    if not grades:
-        return None, None, 0.0
-    gaps = [theirs - ours for theirs, ours in grades]
-    error = statistics.stdev(gaps) / math.sqrt(len(gaps)) if len(gaps) > 1 else 0.0
-    return statistics.fmean(theirs for theirs, _ in grades), statistics.fmean(ours for _, ours in grades), error
 
 
 def _grader(metric: str | None) -> Callable[[Outputs, Sample], float] | None:

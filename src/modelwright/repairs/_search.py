@@ -11,10 +11,11 @@ from modelwright._lazy import lazy
 from modelwright._scratch import scratch
 from modelwright.diagnosis import DebugOptions, debug, view
 from modelwright.errors import UsageError
+from modelwright.judge import VerdictKind
 from modelwright.models import onnx_of
 from modelwright.repairs._actions import combined, orders
 from modelwright.repairs._bench import CHECK, CHOOSE, Bench, Candidate
-from modelwright.repairs._types import FixOptions, FixPlan, FixResult, FixRow, FixScore, FixStatus, Level, Raise
+from modelwright.repairs._types import FixOptions, FixPlan, FixResult, FixRow, FixScore, Level, Met, Raise
 from modelwright.stages.quantize import REDUCED_BITS, steps_of, weight_range_bits
 from modelwright.vocabulary import OnProgress, Progress, silent
 from modelwright.worker import Worker
@@ -50,7 +51,7 @@ def fix(
         bench = Bench(onnx_of(float_model), plan, options, Path(folder), worker, say)
         start = bench.build(plan.quantize)
         if bench.met_on(start, CHOOSE, margin=True) and bench.met_on(start, CHECK, margin=False):
-            return _result(bench, "already_met", None, _Found("float", (), start, True), ())
+            return _result(bench, VerdictKind.ALREADY_MET, None, _Found("float", (), start, True), ())
         found = _search(bench, plan, options, start)
         status, reason = _verdict(bench, found)
         return _result(bench, status, reason, found, tuple(_levels(plan, options)), start)
@@ -135,15 +136,15 @@ def _cost(found: _Found, bench: Bench) -> tuple[bool, int, int, int, int]:
     return not found.met, left, pieces, len(found.chosen), found.candidate.file_bytes
 
 
-def _verdict(bench: Bench, found: _Found) -> tuple[FixStatus, str | None]:
+def _verdict(bench: Bench, found: _Found) -> tuple[Met, str | None]:
     if not found.met:
-        return "not_met", f"the target is not met, {_why_not(bench)}"
+        return VerdictKind.NOT_MET, f"the target is not met, {_why_not(bench)}"
     if not bench.met_on(found.candidate, CHECK, margin=False):
         return (
-            "not_met",
+            VerdictKind.NOT_MET,
             "the target is met on the samples that chose, but not on the ones kept for the check",
         )
-    return "met", None
+    return VerdictKind.MET, None
 
 
 def _why_not(bench: Bench) -> str:
@@ -156,7 +157,7 @@ def _why_not(bench: Bench) -> str:
 
 def _result(
     bench: Bench,
-    status: FixStatus,
+    status: Met,
     reason: str | None,
     found: _Found,
     levels: tuple[Level, ...],

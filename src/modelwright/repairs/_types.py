@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from modelwright.evaluation import Allowance
+from modelwright.judge import Allowance, VerdictKind
 from modelwright.stages.optimize import OptimizeParams
 from modelwright.stages.quantize import QuantizeParams, TensorOverride
 from modelwright.targets import Target
 
-FixStatus = Literal["met", "already_met", "not_met"]
+Met = Literal[VerdictKind.MET, VerdictKind.ALREADY_MET, VerdictKind.NOT_MET]
 Level = Literal["16bit", "float"]
 RaiseTo = Literal["auto", "16bit", "float"]
 DEFAULT_FIX_SAMPLES = 64
@@ -100,7 +100,7 @@ class FixResult:
     `note` says when the repair leaves little of what quantizing was for.
     """
 
-    status: FixStatus
+    status: Met
     reason: str | None
     note: str | None
     wanted: str
@@ -118,4 +118,4 @@ class FixResult:
 
     @property
     def met(self) -> bool:
-        return self.status != "not_met"
+        return self.status is not VerdictKind.NOT_MET

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
-from modelwright.judge import VerdictKind
 from modelwright.measure import ArmResult, CompareResult, quantile_name
+from modelwright.report._tones import verdict_style
 from modelwright.report.perf import milliseconds
 
 if TYPE_CHECKING:
@@ -16,20 +16,12 @@ if TYPE_CHECKING:
 else:
     rich = lazy("rich")
 
-_STYLES = {
-    VerdictKind.IMPROVED: "bold green",
-    VerdictKind.REGRESSED: "bold red",
-    VerdictKind.EQUIVALENT: "bold cyan",
-    VerdictKind.INVALID: "red",
-    VerdictKind.MIXED: "bold magenta",
-}
-
 
 def render_compare(result: CompareResult, console: rich.console.Console) -> None:
     console.print(_table(result))
     for arm in result.arms:
         if arm.verdict is not None:
-            console.print(rich.text.Text(arm.sentence, style=_STYLES.get(arm.verdict.kind, "yellow")), soft_wrap=True)
+            console.print(rich.text.Text(arm.sentence, style=verdict_style(arm.verdict.kind)), soft_wrap=True)
             for line in (*_next_steps(arm), *_gate(arm, result)):
                 console.print(rich.text.Text(f"  {line}", style="dim"), soft_wrap=True)
     for warning in result.warnings:
@@ -53,7 +45,7 @@ def _table(result: CompareResult) -> rich.table.Table:
         table.add_column(title, overflow="fold")
     for index, arm in enumerate(result.arms):
         kind = arm.verdict.kind if arm.verdict else None
-        word = rich.text.Text(kind.value if kind else "base", style=_STYLES.get(kind, "") if kind else "dim")
+        word = rich.text.Text(kind.value if kind else "base", style=verdict_style(kind) if kind else "dim")
         times = [milliseconds(time) if time is not None else "-" for time in arm.times_ms]
         table.add_row(arm.name, word, *times, *(values[index] for values in own.values()), _answers(arm))
     return table

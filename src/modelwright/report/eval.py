@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
-from modelwright.evaluation import EvalOutput, EvalResult, EvalVerdict
+from modelwright.evaluation import EvalOutput, EvalResult
+from modelwright.report._tones import verdict_style
 
 if TYPE_CHECKING:
     import rich.console
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 else:
     rich = lazy("rich")
 
-_STYLES = {EvalVerdict.PASS: "bold green", EvalVerdict.FAIL: "bold red", EvalVerdict.INCONCLUSIVE: "bold yellow"}
 _FAILURES_SHOWN = 5
 
 
@@ -102,7 +102,7 @@ def _verdict(result: EvalResult, console: rich.console.Console) -> None:
     if result.verdict is None:
         console.print(rich.text.Text(_unjudged(result), style="dim"), soft_wrap=True)
         return
-    console.print(rich.text.Text(result.verdict.value, style=_STYLES[result.verdict]))
+    console.print(rich.text.Text(result.verdict.value, style=verdict_style(result.verdict)))
     for reason in result.reasons:
         console.print(rich.text.Text(f"  {reason}"), soft_wrap=True)
 

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
+from modelwright.judge import SAID
 from modelwright.repairs import FixResult, FixRow, FixScore, Raise
+from modelwright.report._tones import verdict_style
 from modelwright.report._units import human_bytes
 from modelwright.report.debug import decibels
 
@@ -18,17 +20,12 @@ else:
     rich = lazy("rich")
 
 _SHOWN = 10
-_WORDS = {
-    "met": ("green", "repaired"),
-    "already_met": ("green", "nothing to repair"),
-    "not_met": ("bold red", "not repaired"),
-}
 
 
 def render_fix(result: FixResult, folder: Path | None, console: rich.console.Console) -> None:
-    style, word = _WORDS[result.status]
+    style = verdict_style(result.status)
     console.print()
-    console.print(rich.text.Text.assemble((word, style), f": {result.wanted}"), soft_wrap=True)
+    console.print(rich.text.Text.assemble((SAID[result.status].words, style), f": {result.wanted}"), soft_wrap=True)
     if result.reason is not None:
         console.print(rich.text.Text(result.reason, style=style), soft_wrap=True)
     console.print(_table(result))

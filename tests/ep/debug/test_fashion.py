@@ -12,7 +12,7 @@ import pytest
 
 from modelwright.data import calibration_source
 from modelwright.diagnosis import DebugOptions, debug
-from modelwright.evaluation import parse_allowance
+from modelwright.judge import parse_allowance
 from modelwright.repairs import FixOptions, FixPlan, fix
 from modelwright.stages.optimize import PRESETS, OptimizeParams, resolve_passes, run_optimize
 from modelwright.stages.quantize import QuantizeParams, run_quantize

@@ -15,7 +15,7 @@ from ep.debug.nets import batch, chain, deep, planted_outlier, write_samples
 from modelwright.data import RandomCalibration
 from modelwright.diagnosis._match_view import view
 from modelwright.errors import InputError, UsageError
-from modelwright.evaluation import parse_allowance
+from modelwright.judge import parse_allowance
 from modelwright.repairs import FixOptions, FixPlan, Raise, fix, keeps_to_7_bits
 from modelwright.repairs._actions import combined
 from modelwright.stages.quantize import QuantizeParams, run_quantize

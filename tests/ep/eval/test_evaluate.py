@@ -14,7 +14,8 @@ from onnx import helper, numpy_helper
 from ep.eval.graphs import CLASSES, FEATURES, WEIGHTS, classifier, passing_on, samples
 from modelwright._json import dumps
 from modelwright.errors import InputError, UsageError
-from modelwright.evaluation import Allowance, DataChoice, EvalOptions, EvalVerdict, evaluate
+from modelwright.evaluation import DataChoice, EvalOptions, evaluate
+from modelwright.judge import Allowance, VerdictKind
 from support.models import FLOAT, model, save, value
 
 POINT = Allowance(0.01, relative=False)
@@ -34,9 +35,9 @@ def accuracy(candidate, reference, data, task="text-classification", **options):
 def test_an_equal_candidate_passes_and_a_worse_one_fails(tmp_path, pair):
     reference, data = pair
     good = accuracy(classifier(tmp_path, "good.onnx", 0.01), reference, data, max_drop=POINT)
-    assert good.verdict is EvalVerdict.PASS
+    assert good.verdict is VerdictKind.PASS
     bad = accuracy(classifier(tmp_path, "bad.onnx", 0.35), reference, data, max_drop=POINT)
-    assert bad.verdict is EvalVerdict.FAIL
+    assert bad.verdict is VerdictKind.FAIL
     assert bad.values.drop > 0.03
     # The reference was measured on the same samples in both runs.
     assert good.values.reference == bad.values.reference
@@ -56,7 +57,7 @@ def test_few_samples_are_inconclusive_and_say_how_many_are_needed(tmp_path, pair
     reference, data = pair
     choice = DataChoice(str(data), samples=50)
     found = accuracy(classifier(tmp_path, "same.onnx"), reference, choice, max_drop=Allowance(0.05, False))
-    assert found.verdict is EvalVerdict.INCONCLUSIVE
+    assert found.verdict is VerdictKind.INCONCLUSIVE
     assert found.data.selected == 50
     assert found.comparison.needed > 50
     assert f"about {found.comparison.needed} samples" in found.reasons[0]
@@ -100,7 +101,7 @@ def test_one_nan_among_forty_fails_wherever_it_is(tmp_path, place):
     arrays["x"][place, 0] = -1000.0
     np.savez(data, **arrays)
     found = accuracy(_guarded(tmp_path), classifier(tmp_path, "ref.onnx"), data)
-    assert found.verdict is EvalVerdict.FAIL
+    assert found.verdict is VerdictKind.FAIL
     assert [(failure.index, failure.side) for failure in found.failures] == [(place, "candidate")]
     assert found.scores[place].candidate is None
     # It counts as a wrong answer: it does not leave the mean.
@@ -132,7 +133,7 @@ def test_a_reference_that_fails_decides_nothing(tmp_path):
     arrays["x"][5, 0] = -1000.0
     np.savez(data, **arrays)
     found = accuracy(classifier(tmp_path, "ref.onnx"), _guarded(tmp_path), data, max_drop=POINT)
-    assert found.verdict is EvalVerdict.INCONCLUSIVE
+    assert found.verdict is VerdictKind.INCONCLUSIVE
     assert "the reference itself failed on 1 of 40" in found.reasons[0]
 
 
@@ -142,7 +143,7 @@ def test_labels_that_do_not_belong_to_the_classes_decide_nothing(tmp_path, pair)
     arrays = dict(np.load(data))
     np.savez(data, x=arrays["x"], label=(arrays["label"] + 2) % CLASSES)
     found = accuracy(reference, reference, data, max_drop=POINT)
-    assert found.verdict is EvalVerdict.INCONCLUSIVE
+    assert found.verdict is VerdictKind.INCONCLUSIVE
     assert "guessing scores 0.200" in found.reasons[0]
 
 
@@ -159,11 +160,11 @@ def test_raw_outputs_are_compared_without_labels(tmp_path, pair):
     np.savez(data, x=np.load(data)["x"][:50])
     close = classifier(tmp_path, "close.onnx", 0.001)
     found = accuracy(close, reference, data, None, outputs=True, min_cosine=0.99, min_sqnr_db=20)
-    assert found.verdict is EvalVerdict.PASS
+    assert found.verdict is VerdictKind.PASS
     far = classifier(tmp_path, "far.onnx", 0.5)
-    assert accuracy(far, reference, data, None, outputs=True, min_cosine=0.99).verdict is EvalVerdict.FAIL
+    assert accuracy(far, reference, data, None, outputs=True, min_cosine=0.99).verdict is VerdictKind.FAIL
     same = accuracy(reference, reference, data, None, outputs=True, min_cosine=0.99999, min_sqnr_db=90)
-    assert same.verdict is EvalVerdict.PASS
+    assert same.verdict is VerdictKind.PASS
     assert same.outputs[0].scores.identical == 50
 
 
@@ -172,7 +173,7 @@ def test_a_missing_output_fails_and_does_not_just_shrink_the_comparison(tmp_path
     one = classifier(tmp_path, "one.onnx")
     data = samples(tmp_path, 5)
     found = accuracy(one, both, data, None, outputs=True, min_cosine=0.1)
-    assert found.verdict is EvalVerdict.FAIL
+    assert found.verdict is VerdictKind.FAIL
     assert "output extra: the candidate has no such output" in found.reasons
 
 
@@ -212,7 +213,7 @@ def test_a_metric_of_your_own_sees_outputs_and_row(tmp_path, pair):
         found = accuracy(bad, reference, data, None, metric=f"{script}:{name}", max_drop=allowed)
         assert found.metric.name == name
         assert found.values.drop > 0
-        assert found.verdict is EvalVerdict.FAIL
+        assert found.verdict is VerdictKind.FAIL
     with pytest.raises(InputError, match=r"metric mine\.py:broken failed") as caught:
         accuracy(bad, reference, data, None, metric=f"{script}:broken")
     assert "KeyError" in caught.value.cause

@@ -95,8 +95,8 @@ def test_what_does_not_fit_is_said_before_it_is_unpacked(tmp_path, monkeypatch):
     path = tmp_path / "in.npz"
     np.savez(path, x=np.zeros((1, 5), np.float32))
     signature = (ValueSpec("x", "float32", (1, 4)),)
-    monkeypatch.setattr("numpy.lib.format.read_array", lambda *_, **__: pytest.fail("unpacked"))
-    monkeypatch.setattr("numpy.frombuffer", lambda *_, **__: pytest.fail("unpacked"))
+    monkeypatch.setattr("modelwright.data._npz.npy.read_array", lambda *_, **__: pytest.fail("unpacked"))
+    monkeypatch.setattr("modelwright.data._npz_rows.np.frombuffer", lambda *_, **__: pytest.fail("unpacked"))
     with pytest.raises(InputError, match="5 in dimension 1, not 4"):
         load_npz(path, signature)
     with pytest.raises(InputError, match="5 in dimension 1, not 4"):

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from modelwright.errors import InputError, UsageError
-from modelwright.evaluation import Allowance, DataChoice, parse_allowance
+from modelwright.evaluation import DataChoice
 from modelwright.evaluation._dataset import open_dataset, selected
 from modelwright.evaluation._feeds import Feeder, split
+from modelwright.judge import Allowance, parse_allowance
 from modelwright.targets import TensorSpec
 
 

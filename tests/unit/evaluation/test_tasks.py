@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from modelwright.errors import InputError, UsageError
-from modelwright.evaluation._run import _contributions
-from modelwright.evaluation.tasks import TASKS, Context, canonical_name, make_task
+from modelwright.evaluation.tasks import Context, make_task, scored_task
 from modelwright.evaluation.tasks._answers import best_span, best_text_score
 from modelwright.evaluation.tasks._embeddings import neighbours_agree, spearman
 from modelwright.evaluation.tasks._generation import common_subsequence
 from modelwright.evaluation.tasks._pixels import resized
 from modelwright.evaluation.tasks._speech import collapsed
+from modelwright.vocabulary import TASKS
 
 
 def task(name, names=(), shared=None, **settings):
@@ -26,17 +26,17 @@ def logits(*rows):
 def metric_of(one, samples):
     """The metric over (row, outputs) pairs, as an evaluation computes it."""
     numbers = np.stack(one.collect([one.score(row, outputs) for row, outputs in samples]))
-    return _contributions(one, numbers)[0]
+    return one.parts(numbers)[0]
 
 
 def test_every_task_of_the_table_loads_and_says_what_it_measures():
-    for name in TASKS:
-        assert task(name).metric.name
+    for scored in (item.name for item in TASKS if item.scorer is not None):
+        assert task(scored).metric.name
 
 
 def test_an_unknown_task_is_answered_with_a_suggestion():
     with pytest.raises(UsageError, match="unknown task") as caught:
-        canonical_name("image-clasification")
+        scored_task("image-clasification")
     assert "image-classification" in caught.value.fix
 
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from modelwright.errors import InputError
-from modelwright.models import canonical_task, read_architecture
+from modelwright.models import read_architecture
 
 
 @pytest.mark.parametrize(
@@ -48,16 +47,3 @@ def test_the_first_architecture_with_a_known_head_counts():
 
 def test_an_unknown_head_is_no_task():
     assert read_architecture(["SomethingNew"], "bert") is None
-
-
-@pytest.mark.parametrize(
-    "word", ["translation", "Summarization", "text2text_generation", "text2text-generation-with-past"]
-)
-def test_tasks_have_one_spelling(word):
-    assert canonical_task(word) == "text2text-generation"
-
-
-def test_a_misspelt_task_gets_a_hint():
-    with pytest.raises(InputError) as error:
-        canonical_task("text-clasification")
-    assert "text-classification" in error.value.fix

@@ -2,11 +2,9 @@
 
 from modelwright.evaluation.tasks._base import Context, EvalTask, Metric, Outputs, Row, Run
 from modelwright.evaluation.tasks._custom import CustomTask
-from modelwright.evaluation.tasks._registry import ALIASES, TASKS, canonical_name, make_task
+from modelwright.evaluation.tasks._registry import make_task, scored_task
 
 __all__ = [
-    "ALIASES",
-    "TASKS",
     "Context",
     "CustomTask",
     "EvalTask",
@@ -14,6 +12,6 @@ __all__ = [
     "Outputs",
     "Row",
     "Run",
-    "canonical_name",
     "make_task",
+    "scored_task",
 ]

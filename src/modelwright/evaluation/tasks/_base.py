@@ -6,10 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as field_of
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from modelwright._lazy import lazy
 from modelwright.errors import InputError, UsageError, did_you_mean
+from modelwright.judge import Form, contributions, heaviest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,7 +26,7 @@ IGNORED = -100
 
 @dataclass(frozen=True)
 class Metric:
-    """`form` says what the metric is computed from: the mean of the samples' numbers, their sums, or the whole set.
+    """`form` says what the metric is computed from.
 
     A failed sample counts as `worst`; where there is no worst score, it leaves the metric unknown. `span` is how far
     two models' scores of one sample can lie apart (of a set: what one sample can take from the metric, times their
@@ -35,7 +36,7 @@ class Metric:
     name: str
     unit: str = "fraction"
     higher_is_better: bool = True
-    form: Literal["mean", "sums", "set"] = "mean"
+    form: Form = "mean"
     span: float | None = 1.0
     worst: float | None = 0.0
 
@@ -88,6 +89,17 @@ class EvalTask(ABC):
     def spoiled(self, numbers: NDArray[Any]) -> NDArray[Any]:
         """Of a metric of sums: one sample's numbers when it is as bad as can be, or as `metric.span` lets it be."""
         raise NotImplementedError(f"{self.metric.name} does not say what a sample can cost")
+
+    def parts(self, numbers: NDArray[Any]) -> tuple[float, NDArray[Any]]:
+        """The metric of these samples, and what each contributes to it."""
+        return contributions(self.metric.form, self.value, numbers)
+
+    def span(self, numbers: NDArray[Any]) -> float | None:
+        """The most by which one contribution can change; None where only the user can know that."""
+        span = self.metric.span
+        if span is None or self.metric.form != "sums":
+            return span
+        return max(span, heaviest(self.value, self.spoiled, numbers))
 
     def more(self, numbers: NDArray[Any]) -> dict[str, float]:
         """Further metrics of all samples."""

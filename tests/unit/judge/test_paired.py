@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modelwright.errors import InputError
-from modelwright.evaluation import Allowance, EvalVerdict, paired
-from modelwright.evaluation._paired import MIN_SAMPLES, Drops, log_wealth
-from modelwright.evaluation._run import _contributions, _span
 from modelwright.evaluation.tasks import Context, CustomTask, make_task
+from modelwright.judge import MIN_SAMPLES, Allowance, VerdictKind, paired
+from modelwright.judge._paired import Drops, log_wealth
 
 ALPHA = 0.05
 LOOKS = [int(n) for n in np.geomspace(20, 2000, 20)]
@@ -66,10 +65,10 @@ def test_twenty_looks_at_a_loss_of_the_margin_decide_wrongly_at_most_five_times_
     for _ in range(120):
         drops = draw(rng, LOOKS[-1])
         words = (_drops(drops[:n]).verdict(margin, ALPHA) for n in LOOKS)
-        ends.append(next((word for word in words if word is not EvalVerdict.INCONCLUSIVE), None))
+        ends.append(next((word for word in words if word is not VerdictKind.INCONCLUSIVE), None))
     # A true 5 % of 120 trials exceeds 12 once in a hundred times; the skew-corrected t passed up to 75 % here.
-    assert ends.count(EvalVerdict.PASS) <= 12
-    assert ends.count(EvalVerdict.FAIL) <= 12
+    assert ends.count(VerdictKind.PASS) <= 12
+    assert ends.count(VerdictKind.FAIL) <= 12
 
 
 @settings(max_examples=50)
@@ -79,7 +78,7 @@ def test_bounds_never_exclude_what_was_seen(drops, margin):
     seen = float(np.mean(drops))
     assert -2.0 <= found.low <= seen + 1e-9
     assert seen - 1e-9 <= found.high <= 2.0
-    if found.verdict is EvalVerdict.PASS:
+    if found.verdict is VerdictKind.PASS:
         assert found.high < margin
         assert seen < margin
 
@@ -109,7 +108,7 @@ def _noisy_picture():
 def test_a_catastrophe_never_passes(scores, span):
     reference, candidate = scores()
     found = paired(reference, candidate, margin=0.01, span=span)
-    assert found.verdict is EvalVerdict.INCONCLUSIVE
+    assert found.verdict is VerdictKind.INCONCLUSIVE
     assert (found.low, found.high) == (None, None)
     assert found.worst > 7
     assert found.reason
@@ -119,7 +118,7 @@ def test_without_a_span_nothing_is_decided_and_the_reason_is_said():
     reference = np.random.default_rng(0).random(500)
     for drop in (0.0, 0.3):
         found = paired(reference, reference - drop, margin=0.01, span=None)
-        assert found.verdict is EvalVerdict.INCONCLUSIVE
+        assert found.verdict is VerdictKind.INCONCLUSIVE
         assert "how much one sample can lose is not known" in found.reason
         assert (found.low, found.high, found.needed, found.resolves) == (None, None, None, None)
 
@@ -129,29 +128,29 @@ def test_a_declared_span_that_a_sample_exceeds_decides_nothing():
     candidate = reference.copy()
     candidate[7] = -3.0
     found = paired(reference, candidate, margin=0.1, span=1.0)
-    assert found.verdict is EvalVerdict.INCONCLUSIVE
+    assert found.verdict is VerdictKind.INCONCLUSIVE
     assert "one sample changed by 3" in found.reason
-    assert paired(reference, candidate, margin=0.1, span=3.0).verdict is EvalVerdict.PASS
+    assert paired(reference, candidate, margin=0.1, span=3.0).verdict is VerdictKind.PASS
 
 
 def test_few_samples_give_no_verdict():
     for drop in (-0.5, 0.9):
         found = paired(np.full(MIN_SAMPLES - 1, 0.5), np.full(MIN_SAMPLES - 1, 0.5 - drop), margin=0.4, span=1.0)
-        assert found.verdict is EvalVerdict.INCONCLUSIVE
+        assert found.verdict is VerdictKind.INCONCLUSIVE
         assert found.reason
         more = paired(np.full(MIN_SAMPLES, 0.5), np.full(MIN_SAMPLES, 0.5 - drop), margin=0.4, span=1.0)
-        assert more.verdict is (EvalVerdict.PASS if drop < 0 else EvalVerdict.FAIL)
+        assert more.verdict is (VerdictKind.PASS if drop < 0 else VerdictKind.FAIL)
 
 
 def test_equal_models_pass_when_the_unseen_cannot_cost_the_margin():
     """Without a single change, n samples leave about 4/n for the share of samples that could be lost."""
     for samples, margin in ((50, 0.05), (300, 0.01)):
         found = paired(np.ones(samples), np.ones(samples), margin=margin, span=1.0)
-        assert found.verdict is EvalVerdict.INCONCLUSIVE
+        assert found.verdict is VerdictKind.INCONCLUSIVE
         assert found.high == pytest.approx(4 / samples, rel=0.15)
         assert samples < found.needed < 10 * samples
         assert found.resolves > margin
-        assert paired(np.ones(3 * samples), np.ones(3 * samples), margin=margin, span=1.0).verdict is EvalVerdict.PASS
+        assert paired(np.ones(3 * samples), np.ones(3 * samples), margin=margin, span=1.0).verdict is VerdictKind.PASS
 
 
 @pytest.mark.parametrize(("margin", "disagreement"), [(0.02, 0.03), (0.03, 0.07), (0.05, 0.2)])
@@ -159,18 +158,18 @@ def test_the_stated_sample_size_passes_an_equal_model_nine_times_in_ten(margin, 
     rng = np.random.default_rng(4)
     stated = _drops(_right_or_wrong(rng, 50_000, disagreement, 0.0)).needed(margin, ALPHA)
     ends = [_drops(_right_or_wrong(rng, stated, disagreement, 0.0)).verdict(margin, ALPHA) for _ in range(200)]
-    assert ends.count(EvalVerdict.PASS) >= 170
-    assert ends.count(EvalVerdict.FAIL) == 0
+    assert ends.count(VerdictKind.PASS) >= 170
+    assert ends.count(VerdictKind.FAIL) == 0
 
 
-@pytest.mark.parametrize(("drop", "word"), [(0.01, EvalVerdict.PASS), (0.04, EvalVerdict.FAIL)])
+@pytest.mark.parametrize(("drop", "word"), [(0.01, VerdictKind.PASS), (0.04, VerdictKind.FAIL)])
 def test_the_sample_size_stated_for_a_drop_decides_about_it(drop, word):
     rng = np.random.default_rng(7)
     seen = _drops(_right_or_wrong(rng, 50_000, 0.06, drop))
     stated = seen.needed(0.02, ALPHA, drop)
     ends = [_drops(_right_or_wrong(rng, stated, 0.06, drop)).verdict(0.02, ALPHA) for _ in range(150)]
     assert ends.count(word) >= 126
-    assert set(ends) <= {word, EvalVerdict.INCONCLUSIVE}
+    assert set(ends) <= {word, VerdictKind.INCONCLUSIVE}
 
 
 def test_no_number_of_samples_decides_about_a_drop_that_is_the_margin():
@@ -181,8 +180,8 @@ def test_no_number_of_samples_decides_about_a_drop_that_is_the_margin():
 def test_a_planted_loss_of_three_points_is_found():
     rng = np.random.default_rng(5)
     ends = [_drops(_right_or_wrong(rng, 3000, 0.07, 0.03)).verdict(0.01, ALPHA) for _ in range(100)]
-    assert ends.count(EvalVerdict.FAIL) >= 85
-    assert ends.count(EvalVerdict.PASS) == 0
+    assert ends.count(VerdictKind.FAIL) >= 85
+    assert ends.count(VerdictKind.PASS) == 0
 
 
 def test_what_resolves_is_what_the_samples_at_hand_decide_about():
@@ -195,7 +194,7 @@ def test_what_resolves_is_what_the_samples_at_hand_decide_about():
 def test_a_relative_margin_is_a_share_of_the_reference():
     rng = np.random.default_rng(0)
     reference = 20 + rng.standard_normal(400)
-    for drop, word in ((0.1, EvalVerdict.PASS), (0.4, EvalVerdict.FAIL)):
+    for drop, word in ((0.1, VerdictKind.PASS), (0.4, VerdictKind.FAIL)):
         candidate = reference - drop + 0.05 * rng.standard_normal(400)
         found = paired(reference, candidate, margin=0.01, relative=True, span=1.0)
         assert found.margin == pytest.approx(0.2, rel=0.01)
@@ -207,17 +206,15 @@ def test_in_a_metric_of_sums_the_heaviest_sample_says_what_one_can_cost():
     """F1 of 20 boxes in one picture and one box in each of the others: the big one is worth as many."""
     task = make_task("object-detection", Context(), {})
     numbers = np.array([[20.0, 20, 20]] + [[1.0, 1, 1]] * 40)
-    whole, _ = _contributions(task, numbers)
-    assert _span(task, numbers, whole) == pytest.approx(41 * 20 / 60)
+    assert task.span(numbers) == pytest.approx(41 * 20 / 60)
 
 
 def test_what_an_utterance_can_lose_grows_with_its_words():
     task = make_task("automatic-speech-recognition", Context(), {})
     numbers = np.array([[1.0, 30], [0.0, 10], [1.0, 20]])
-    whole, _ = _contributions(task, numbers)
-    assert _span(task, numbers, whole) is None
+    assert task.span(numbers) is None
     task.metric = type(task.metric)(**{**vars(task.metric), "span": 2.0})
-    assert _span(task, numbers, whole) == pytest.approx(3 * 2.0 * 30 / 60)
+    assert task.span(numbers) == pytest.approx(3 * 2.0 * 30 / 60)
 
 
 def test_what_a_pair_can_take_from_a_rank_correlation_is_known():
@@ -226,7 +223,7 @@ def test_what_a_pair_can_take_from_a_rank_correlation_is_known():
     spoiled = scores.copy()
     spoiled[-1] = -1.0
     lost = task.value(np.stack([scores, scores], 1)) - task.value(np.stack([spoiled, scores], 1))
-    assert 5.5 < 50 * lost <= task.metric.span == _span(task, np.zeros((50, 2)), 1.0)
+    assert 5.5 < 50 * lost <= task.metric.span == task.span(np.zeros((50, 2)))
 
 
 def test_a_function_of_your_own_may_declare_its_span(tmp_path):

@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
+from modelwright.judge._words import VerdictKind
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,14 +33,6 @@ _PURSES = tuple(1 / (power + 1) for power in range(11))
 _RUINED = -7.0
 _MOST_SAMPLES = 10**9
 _STEPS = 40
-
-
-class EvalVerdict(StrEnum):
-    """The only words for accuracy."""
-
-    PASS = "pass"
-    FAIL = "fail"
-    INCONCLUSIVE = "inconclusive"
 
 
 @dataclass(frozen=True)
@@ -67,7 +59,7 @@ class Paired:
     needed: int | None
     needed_at_drop: int | None
     resolves: float | None
-    verdict: EvalVerdict | None
+    verdict: VerdictKind | None
     reason: str | None
 
 
@@ -128,7 +120,7 @@ def _test(drops: NDArray[Any], reference: NDArray[Any], share: float, span: floa
     return Drops(tested, counts, span + share * float(np.abs(reference).max()), share * abs(mean))
 
 
-_UNDECIDED = EvalVerdict.INCONCLUSIVE
+_UNDECIDED = VerdictKind.INCONCLUSIVE
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,12 +135,12 @@ class Drops:
     most: float
     moved: float = 0.0
 
-    def verdict(self, margin: float, alpha: float) -> EvalVerdict:
+    def verdict(self, margin: float, alpha: float) -> VerdictKind:
         limit, line = margin - self.moved, -math.log(alpha)
         if limit >= self.most or log_wealth(self.drops, self.counts, limit, self.most) >= line:
-            return EvalVerdict.PASS
+            return VerdictKind.PASS
         failed = log_wealth(-self.drops, self.counts, -limit, self.most) >= line
-        return EvalVerdict.FAIL if failed else EvalVerdict.INCONCLUSIVE
+        return VerdictKind.FAIL if failed else VerdictKind.INCONCLUSIVE
 
     def bounds(self, alpha: float) -> tuple[float, float]:
         high = _highest(self.drops, self.counts, self.most, alpha)
