@@ -25,11 +25,11 @@ TOOLS = Path(__file__).parent
 
 OURS = """
 import sys
-from modelwright.diagnosis._run import Request, run_debug
+from modelwright.diagnosis._run import DebugRequest, run_debug
 from modelwright.data import RandomCalibration
 from modelwright.targets import parse_target
 data, samples = RandomCalibration(), int(sys.argv[3])
-request = Request(sys.argv[1], sys.argv[2], parse_target("cpu"), data, samples, 1 << 30, {origin})
+request = DebugRequest(sys.argv[1], sys.argv[2], parse_target("cpu"), data, samples, 1 << 30, {origin})
 report = run_debug(request)
 print("ROWS", len(report.activations), len(report.weights))
 """

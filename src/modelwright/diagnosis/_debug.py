@@ -7,7 +7,7 @@ from pathlib import Path
 
 from modelwright._scratch import scratch
 from modelwright.data import data_bytes
-from modelwright.diagnosis._run import Request, run_debug
+from modelwright.diagnosis._run import DebugRequest, run_debug
 from modelwright.diagnosis._stream_data import data_source
 from modelwright.diagnosis._types import DEFAULT_BUDGET, DEFAULT_SAMPLES, DebugInterrupted, DebugReport
 from modelwright.errors import UsageError
@@ -70,8 +70,8 @@ def debug(
     return replace(result.unwrap(), peak_rss_bytes=result.peak_rss_bytes, float_files=files[0], quant_files=files[1])
 
 
-def _request(wanted: Path, quantized: Path, options: DebugOptions, target: Target, so_far: Path) -> Request:
-    return Request(
+def _request(wanted: Path, quantized: Path, options: DebugOptions, target: Target, so_far: Path) -> DebugRequest:
+    return DebugRequest(
         float_model=str(wanted),
         quant_model=str(quantized),
         target=target,
@@ -84,7 +84,7 @@ def _request(wanted: Path, quantized: Path, options: DebugOptions, target: Targe
     )
 
 
-def _needed(request: Request) -> int | None:
+def _needed(request: DebugRequest) -> int | None:
     """The bytes it works on, and those it may hold at a time; unknown when the user's own code gives the samples."""
     data = data_bytes(request.source)
     models = (request.float_model, request.quant_model)

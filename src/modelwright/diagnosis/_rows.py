@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from modelwright.diagnosis._match_view import DEQUANTIZE, QUANTIZE, View, label
 from modelwright.diagnosis._match_weights import WeightPair
 from modelwright.diagnosis._stream import Track
-from modelwright.diagnosis._types import Activation, MatchKind, NoiseShare, OutputScore, Spread, WeightScore
+from modelwright.diagnosis._types import Activation, DecibelSpread, MatchKind, NoiseShare, OutputScore, WeightScore
 from modelwright.metrics import Accumulator, blocked_compare
 from modelwright.stages.quantize import WORKERS
 
@@ -62,11 +62,11 @@ def weight_rows(wanted: View, pairs: Iterable[WeightPair]) -> tuple[WeightScore,
     return tuple(_weight(wanted, pair) for pair in pairs)
 
 
-def spread(numbers: Iterable[float | None]) -> Spread:
+def spread(numbers: Iterable[float | None]) -> DecibelSpread:
     known = [number for number in numbers if number is not None]
     if not known:
-        return Spread(0, None, None, None, None)
-    return Spread(len(known), statistics.fmean(known), statistics.pstdev(known), min(known), max(known))
+        return DecibelSpread(0, None, None, None, None)
+    return DecibelSpread(len(known), statistics.fmean(known), statistics.pstdev(known), min(known), max(known))
 
 
 def shares(rows: Sequence[Activation], key: Callable[[Activation], str]) -> tuple[NoiseShare, ...]:

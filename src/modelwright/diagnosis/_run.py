@@ -10,7 +10,7 @@ from modelwright.diagnosis._match import FOLDABLE, Matching, match
 from modelwright.diagnosis._match_view import DEQUANTIZE, QUANTIZE, View, label, view
 from modelwright.diagnosis._match_weights import WeightPair, match_weights
 from modelwright.diagnosis._rows import activation_rows, output_rows, shares, spread, weight_rows
-from modelwright.diagnosis._stream import Job, Streamed, stream
+from modelwright.diagnosis._stream import Streamed, StreamJob, stream
 from modelwright.diagnosis._stream_data import Feed, make_feed
 from modelwright.diagnosis._types import (
     DataFacts,
@@ -34,7 +34,7 @@ Ends = tuple[tuple[str, str, MatchKind], ...]
 
 
 @dataclass(frozen=True)
-class Request:
+class DebugRequest:
     float_model: str
     quant_model: str
     target: Target
@@ -60,14 +60,14 @@ class _Sides:
 
 
 @task
-def run_debug(request: Request) -> DebugReport:
+def run_debug(request: DebugRequest) -> DebugReport:
     """Match, then compare weights, then run both models."""
     sides = _sides(request)
     feed = make_feed(request.source, sides.wanted.graph, request.samples, request.scale)
     strangers = _strangers(sides)
     if strangers is not None:
         return _report(request, sides, feed, None, ("no_match", strangers))
-    job = Job(
+    job = StreamJob(
         wanted=sides.wanted,
         got=sides.got,
         target=request.target,
@@ -83,14 +83,14 @@ def run_debug(request: Request) -> DebugReport:
     return _report(request, sides, feed, found, _verdict(sides, found))
 
 
-def _part(request: Request, sides: _Sides, feed: Feed, found: Streamed) -> DebugReport:
+def _part(request: DebugRequest, sides: _Sides, feed: Feed, found: Streamed) -> DebugReport:
     """The report of a comparison that is not finished."""
     seen = replace(found, tracks=[track for track in found.tracks if track.cumulative.samples])
     compared = f"{len(seen.tracks)} of {len(found.tracks)} tensors were compared, the first ones on {found.samples} of"
     return _report(request, sides, feed, seen, ("interrupted", f"{compared} {feed.count} samples"))
 
 
-def _sides(request: Request) -> _Sides:
+def _sides(request: DebugRequest) -> _Sides:
     progress("matching the graphs")
     wanted = view(request.float_model)
     same = request.float_model == request.quant_model
@@ -165,7 +165,7 @@ def _verdict(sides: _Sides, found: Streamed) -> tuple[DebugStatus, str | None]:
 
 
 def _report(
-    request: Request, sides: _Sides, feed: Feed, found: Streamed | None, verdict: tuple[DebugStatus, str | None]
+    request: DebugRequest, sides: _Sides, feed: Feed, found: Streamed | None, verdict: tuple[DebugStatus, str | None]
 ) -> DebugReport:
     rows = activation_rows(sides.wanted, found.tracks) if found else ()
     outputs = output_rows(sides.ends, found.outputs, found.executed) if found else ()
@@ -227,7 +227,7 @@ def _runtimes(found: Streamed | None) -> Runtimes | None:
 
 
 def _notes(
-    request: Request, sides: _Sides, found: Streamed | None, outputs: tuple[OutputScore, ...]
+    request: DebugRequest, sides: _Sides, found: Streamed | None, outputs: tuple[OutputScore, ...]
 ) -> tuple[str, ...]:
     notes = []
     if found is not None and request.target.ep != "cpu":

@@ -11,7 +11,7 @@ from modelwright.diagnosis._match import Pair
 from modelwright.diagnosis._match_view import View
 from modelwright.diagnosis._stream_data import Feed, as_declared
 from modelwright.diagnosis._stream_model import FED, SHADOW, Shadow, shadow_of, shown, sized
-from modelwright.diagnosis._stream_sums import LocalNoise, Tally, local_noise
+from modelwright.diagnosis._stream_sums import LocalNoise, NoiseTally, local_noise
 from modelwright.metrics import Accumulator, blocked_compare
 from modelwright.targets import BoundSession, SessionFacts, SessionSpec, Target, open_session, parse_target
 from modelwright.worker import progress
@@ -29,7 +29,7 @@ _BYTES = {"float16": 2, "float32": 4, "float64": 8}
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
+class StreamJob:
     """What to run: the float model on the CPU, the other one on `target`, and how much memory tensors may take."""
 
     wanted: View
@@ -47,9 +47,9 @@ class Track:
     """What is gathered about one pair."""
 
     pair: Pair
-    cumulative: Tally = field(default_factory=Tally)
-    local: Tally = field(default_factory=Tally)
-    introduced: Tally = field(default_factory=Tally)
+    cumulative: NoiseTally = field(default_factory=NoiseTally)
+    local: NoiseTally = field(default_factory=NoiseTally)
+    introduced: NoiseTally = field(default_factory=NoiseTally)
     region: tuple[int, ...] = ()
     clipped: int = 0
     clip_noise: float = 0.0
@@ -97,7 +97,7 @@ class _Sessions:
     executed: BoundSession | None
 
 
-def stream(job: Job, pairs: Sequence[Pair], each: Callable[[Streamed], None]) -> Streamed:
+def stream(job: StreamJob, pairs: Sequence[Pair], each: Callable[[Streamed], None]) -> Streamed:
     """Compare every pair that holds floats; memory does not depend on the number of samples.
 
     `each` sees what there is after every sample.
@@ -115,7 +115,7 @@ def stream(job: Job, pairs: Sequence[Pair], each: Callable[[Streamed], None]) ->
     return found
 
 
-def _sizes(job: Job, tensors: list[str]) -> Sizes:
+def _sizes(job: StreamJob, tensors: list[str]) -> Sizes:
     sample = next(iter(job.feed))
     made = [name for name in tensors if name in job.wanted.makers]
     with open_session(sized(job.wanted, made), parse_target("cpu"), AS_WRITTEN) as session:
@@ -126,7 +126,7 @@ def _sizes(job: Job, tensors: list[str]) -> Sizes:
     return Sizes(types, {name: count * _BYTES.get(types.get(name, ""), 4) for name, count in elements.items()})
 
 
-def _cut(job: Job, tracks: Sequence[Track], sizes: Sizes) -> list[_Chunk]:
+def _cut(job: StreamJob, tracks: Sequence[Track], sizes: Sizes) -> list[_Chunk]:
     """Neighbours in graph order; a tensor larger than the budget gets a chunk of its own."""
     copies = 3 if job.origin else 2
     groups: list[list[Track]] = [[]]
@@ -142,7 +142,7 @@ def _cut(job: Job, tracks: Sequence[Track], sizes: Sizes) -> list[_Chunk]:
     return [_chunk(job, group, everyone, first=number == 0) for number, group in enumerate(groups)]
 
 
-def _chunk(job: Job, tracks: list[Track], everyone: Mapping[str, str], *, first: bool) -> _Chunk:
+def _chunk(job: StreamJob, tracks: list[Track], everyone: Mapping[str, str], *, first: bool) -> _Chunk:
     made = [track.pair.tensor for track in tracks if track.pair.tensor in job.wanted.makers]
     shadow = shadow_of(job.wanted, made, frozenset(everyone)) if job.origin else Shadow((), {})
     for track in tracks:
@@ -151,7 +151,7 @@ def _chunk(job: Job, tracks: list[Track], everyone: Mapping[str, str], *, first:
     return _Chunk(tuple(tracks), shadow, {name: everyone[name] for name in needed}, first)
 
 
-def _run(job: Job, chunk: _Chunk, sizes: Sizes, found: Streamed, number: int) -> Iterator[None]:
+def _run(job: StreamJob, chunk: _Chunk, sizes: Sizes, found: Streamed, number: int) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         sessions = _open(job, chunk, sizes, stack)
         found.facts = found.facts or sessions.got.facts
@@ -163,7 +163,7 @@ def _run(job: Job, chunk: _Chunk, sizes: Sizes, found: Streamed, number: int) ->
             progress(f"comparing: chunk {number + 1} of {found.chunks}, sample {index + 1}", share)
 
 
-def _open(job: Job, chunk: _Chunk, sizes: Sizes, stack: contextlib.ExitStack) -> _Sessions:
+def _open(job: StreamJob, chunk: _Chunk, sizes: Sizes, stack: contextlib.ExitStack) -> _Sessions:
     cpu = parse_target("cpu")
     ends = job.outputs if chunk.with_outputs else ()
     theirs = list(dict.fromkeys([*chunk.partner.values(), *(name for _, name in ends)]))
@@ -177,7 +177,7 @@ def _open(job: Job, chunk: _Chunk, sizes: Sizes, stack: contextlib.ExitStack) ->
 
 
 def _compare_sample(
-    job: Job, chunk: _Chunk, sessions: _Sessions, inputs: Mapping[str, NDArray[Any]], into: tuple[Sizes, Streamed]
+    job: StreamJob, chunk: _Chunk, sessions: _Sessions, inputs: Mapping[str, NDArray[Any]], into: tuple[Sizes, Streamed]
 ) -> None:
     sizes, found = into
     other_inputs = as_declared(inputs, {spec.name: spec.dtype for spec in sessions.got.inputs})
@@ -194,7 +194,9 @@ def _compare_sample(
         _compare_track(track, ours, theirs, job)
 
 
-def _compare_track(track: Track, ours: dict[str, NDArray[Any]], theirs: dict[str, NDArray[Any]], job: Job) -> None:
+def _compare_track(
+    track: Track, ours: dict[str, NDArray[Any]], theirs: dict[str, NDArray[Any]], job: StreamJob
+) -> None:
     name = track.pair.tensor
     wanted, got = ours[name], theirs[track.pair.quant]
     scored = blocked_compare(wanted, got)

@@ -60,7 +60,7 @@ def _local_whole(values: NDArray[Any], grid: Grid) -> LocalNoise:
     return LocalNoise(compare(values, after), int(beyond.sum()), noise)
 
 
-class Tally:
+class NoiseTally:
     """One kind of score of one tensor over the samples. A sample that cannot be scored is counted, never skipped."""
 
     def __init__(self) -> None:

@@ -100,7 +100,7 @@ class Unmatched:
 
 
 @dataclass(frozen=True)
-class Spread:
+class DecibelSpread:
     """Population statistics over the rows that have a number."""
 
     count: int
@@ -112,9 +112,9 @@ class Spread:
 
 @dataclass(frozen=True)
 class DebugSummary:
-    local: Spread
-    cumulative: Spread
-    weight: Spread
+    local: DecibelSpread
+    cumulative: DecibelSpread
+    weight: DecibelSpread
 
 
 @dataclass(frozen=True)

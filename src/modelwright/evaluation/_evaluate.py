@@ -11,8 +11,8 @@ from modelwright.errors import InputError, UsageError
 from modelwright.evaluation._dataset import RANDOM
 from modelwright.evaluation._models import Side
 from modelwright.evaluation._parts import Parts, parts_of
-from modelwright.evaluation._run import Job, measure_pair
-from modelwright.evaluation._types import Bound, DataChoice, EvalInterrupted, EvalOptions, EvalResult
+from modelwright.evaluation._run import EvalJob, measure_pair
+from modelwright.evaluation._types import DataChoice, EvalInterrupted, EvalOptions, EvalResult, EvalSide
 from modelwright.evaluation._verdict import judge, unjudged
 from modelwright.evaluation.tasks import scored_task
 from modelwright.evaluation.tasks._custom import check_reference
@@ -60,7 +60,7 @@ def evaluate(
         data = replace(data, processor=theirs.model.folder)
     with scratch("eval") as folder:
         so_far = Path(folder, "so-far")
-        job = Job(ours, theirs, data, name, options.metric, options.settings, options.span, str(so_far))
+        job = EvalJob(ours, theirs, data, name, options.metric, options.settings, options.span, str(so_far))
         try:
             call, needed = measure_pair.call(job), _needed(job)
             result = run(call, timeout=options.timeout_s, size=needed, stall=_STALL_S, on_progress=on_progress)
@@ -74,7 +74,7 @@ def evaluate(
     return _about(judge(result.unwrap(), name, options), ours, theirs)
 
 
-def _needed(job: Job) -> int | None:
+def _needed(job: EvalJob) -> int | None:
     """The bytes it works on; what PyTorch, a data set by name or the user's metric take is unknown."""
     models, data = (job.candidate.model, job.reference.model), Path(job.data.source).expanduser()
     if job.metric is not None or not (data.exists() or job.data.source == RANDOM):
@@ -131,7 +131,7 @@ def _about(answer: EvalResult, ours: Side, theirs: Side) -> EvalResult:
     return replace(answer, candidate=_named(answer.candidate, ours), reference=_named(answer.reference, theirs))
 
 
-def _named(bound: Bound, side: Side) -> Bound:
+def _named(bound: EvalSide, side: Side) -> EvalSide:
     """With the files it is about."""
     model = side.model
     if isinstance(model, HfSource):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from modelwright._lazy import lazy
 from modelwright.evaluation._parts import DECODER_IDS, Parts, open_parts, same_arrays
-from modelwright.evaluation._types import Bound
+from modelwright.evaluation._types import EvalSide
 from modelwright.models import HfSource
 from modelwright.stages.export import ExportParams
 from modelwright.targets import TensorSpec, open_session, parse_target
@@ -35,7 +35,7 @@ class Model(Protocol):
     @property
     def inputs(self) -> Sequence[TensorSpec]: ...
     @property
-    def bound(self) -> Bound: ...
+    def bound(self) -> EvalSide: ...
     def run(self, feeds: Feeds) -> dict[str, NDArray[Any]]: ...
     def close(self) -> None: ...
 
@@ -56,7 +56,7 @@ class OnnxModel:
         facts = self._session.facts
         self.longest: int | None = None
         self.inputs: Sequence[TensorSpec] = self._session.inputs
-        self.bound = Bound(
+        self.bound = EvalSide(
             model=side.name,
             engine=facts.engine,
             ep_version=facts.ep_version,
@@ -88,7 +88,7 @@ class TorchModel:
         self.longest: int | None = None
         # PyTorch looks ids up by int64 only, whatever width the candidate's graph takes.
         self.inputs = [TensorSpec(spec.name, _wide(spec.dtype), spec.shape) for spec in inputs]
-        self.bound = Bound(side.name, f"torch {torch.__version__}", None, "cpu", (), (), simulated=False)
+        self.bound = EvalSide(side.name, f"torch {torch.__version__}", None, "cpu", (), (), simulated=False)
 
     def run(self, feeds: Feeds) -> dict[str, NDArray[Any]]:
         with torch.inference_mode():

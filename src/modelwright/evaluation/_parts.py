@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from modelwright._lazy import lazy
 from modelwright.errors import InputError
-from modelwright.evaluation._types import Bound
+from modelwright.evaluation._types import EvalSide
 from modelwright.models import MANIFEST, MODEL, BuildFolder
 from modelwright.stages.export import Link
 from modelwright.targets import SessionFacts, TensorSpec, open_session, parse_target
@@ -242,12 +242,12 @@ def _sizes(spec: TensorSpec) -> tuple[int, ...]:
     return tuple(size if isinstance(size, int) else 1 for size in spec.shape)
 
 
-def _bound(name: str, *facts: SessionFacts) -> Bound:
+def _bound(name: str, *facts: SessionFacts) -> EvalSide:
     nodes: dict[str, int] = {}
     for one in facts:
         for ep_name, count in one.nodes_per_ep:
             nodes[ep_name] = nodes.get(ep_name, 0) + count
-    return Bound(
+    return EvalSide(
         model=name,
         engine=facts[0].engine,
         ep_version=facts[0].ep_version,

@@ -18,7 +18,7 @@ from modelwright.evaluation._feeds import Feeder, split
 from modelwright.evaluation._models import Model, Side, open_model
 from modelwright.evaluation._parts import DECODER_IDS
 from modelwright.evaluation._prepare import Preparer
-from modelwright.evaluation._types import Bound, DataChoice, EvalData, EvalOutput, SampleFailure
+from modelwright.evaluation._types import DataChoice, EvalData, EvalOutput, EvalSide, SampleFailure
 from modelwright.evaluation.tasks import Context, CustomTask, EvalTask, Metric, Outputs, Row, make_task
 from modelwright.graph import load, summary
 from modelwright.metrics import Accumulator
@@ -37,7 +37,7 @@ _BATCH_DEPENDENT = "DynamicQuantizeLinear"
 
 
 @dataclass(frozen=True)
-class Job:
+class EvalJob:
     """What the child is to do. Without `task` and `metric`, only raw outputs are compared."""
 
     candidate: Side
@@ -65,8 +65,8 @@ class Scored:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    candidate: Bound
-    reference: Bound
+    candidate: EvalSide
+    reference: EvalSide
     data: EvalData
     indexes: tuple[int, ...]
     metric: Metric | None
@@ -77,7 +77,7 @@ class Measured:
 
 
 @task
-def measure_pair(job: Job) -> Measured:
+def measure_pair(job: EvalJob) -> Measured:
     """Open both models, run every chosen row through both, and score them."""
     data = _random_rows(job) if job.data.source == RANDOM else open_dataset(job.data)
     indexes = selected(data.count, job.data.samples, job.data.seed)
@@ -85,11 +85,11 @@ def measure_pair(job: Job) -> Measured:
     with closing(open_model(job.candidate)) as candidate:
         progress("opening the reference")
         with closing(open_model(job.reference, candidate.inputs)) as reference:
-            return _Run(job, data, indexes, candidate, reference).measure()
+            return _Evaluation(job, data, indexes, candidate, reference).measure()
 
 
 @dataclass
-class _Arm:
+class _EvalArm:
     """One model, its task object, and what came of the samples so far."""
 
     name: str
@@ -144,8 +144,8 @@ class _Arm:
         return Scored(value, parts, self.task.span(numbers), self.task.more(numbers))
 
 
-class _Run:
-    def __init__(self, job: Job, data: Dataset, indexes: list[int], candidate: Model, reference: Model) -> None:
+class _Evaluation:
+    def __init__(self, job: EvalJob, data: Dataset, indexes: list[int], candidate: Model, reference: Model) -> None:
         self._job, self._data, self._indexes = job, data, indexes
         folder = job.data.processor
         head = _head_names(folder)
@@ -157,7 +157,7 @@ class _Run:
         context = Context(names, tokenizer, data.shared, writes, _generation(folder))
         may_batch = not any(_depends_on_batch(side) for side in (job.candidate, job.reference))
         self._arms = tuple(
-            _Arm(
+            _EvalArm(
                 name, model, Feeder(model.inputs, data.shared, job.data.scale, may_batch=may_batch), _task(job, context)
             )
             for name, model in (("candidate", candidate), ("reference", reference))
@@ -250,7 +250,7 @@ class _Run:
         )
 
 
-def _task(job: Job, context: Context) -> EvalTask | None:
+def _task(job: EvalJob, context: Context) -> EvalTask | None:
     """A new object each time: it may remember what it saw."""
     if job.metric is None and job.task is None:
         return None
@@ -293,7 +293,7 @@ def _depends_on_batch(side: Side) -> bool:
     return any(op.op_type == _BATCH_DEPENDENT for op in summary(load(side.model)).ops)
 
 
-def _random_rows(job: Job) -> Dataset:
+def _random_rows(job: EvalJob) -> Dataset:
     assert isinstance(job.candidate.model, str)
     specs = specs_from_graph(load(job.candidate.model))
     count = job.data.samples or RANDOM_ROWS

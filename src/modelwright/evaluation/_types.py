@@ -46,7 +46,7 @@ class EvalOptions:
 
 
 @dataclass(frozen=True)
-class Bound:
+class EvalSide:
     """What a model really ran on; `files` is what it is, by content."""
 
     model: str
@@ -126,8 +126,8 @@ class EvalResult(Result):
     verdict: VerdictKind | None
     reasons: tuple[str, ...]
     warnings: tuple[str, ...]
-    candidate: Bound
-    reference: Bound
+    candidate: EvalSide
+    reference: EvalSide
     data: EvalData
     values: Values | None
     comparison: Paired | None

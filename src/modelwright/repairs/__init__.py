@@ -10,7 +10,7 @@ from modelwright.repairs._types import (
     FixResult,
     FixRow,
     FixScore,
-    Raise,
+    Promotion,
 )
 
 __all__ = [
@@ -19,7 +19,7 @@ __all__ = [
     "FixResult",
     "FixRow",
     "FixScore",
-    "Raise",
+    "Promotion",
     "fix",
     "keeps_to_7_bits",
 ]

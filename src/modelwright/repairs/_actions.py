@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from modelwright.diagnosis import Activation, DebugReport, View, label
-from modelwright.repairs._types import Level, Raise
+from modelwright.repairs._types import Level, Promotion
 from modelwright.stages.quantize import (
     WORKERS,
     QuantizeParams,
@@ -26,7 +26,7 @@ _TAKEN_BACK = ("Conv", "ConvTranspose", "Gemm")
 
 def orders(
     report: DebugReport, view: View, params: QuantizeParams, level: Level, *, saturated: bool = False
-) -> tuple[list[Raise], ...]:
+) -> tuple[list[Promotion], ...]:
     """What can be raised, the likeliest first, in several ways to be tried one after the other.
 
     7-bit weights where products `saturated`, and a scale for each channel of the weights, before anything else. A few
@@ -43,12 +43,12 @@ def orders(
     static = steps_of(params.precision)[0].kind == "static"
     # They cost next to nothing, so they come first everywhere.
     range_too = saturated and integer_products(params) and not reduces_range(params)
-    free = [Raise("weights", "", "range", level, 0.0, (), ())] if range_too else []
-    free += [Raise("weights", "", "channels", level, 0.0, (), ())] if static and not params.per_channel else []
+    free = [Promotion("weights", "", "range", level, 0.0, (), ())] if range_too else []
+    free += [Promotion("weights", "", "channels", level, 0.0, (), ())] if static and not params.per_channel else []
     return tuple([*free, *items] for items in ways)
 
 
-def combined(chosen: Iterable[Raise], params: QuantizeParams, view: View) -> QuantizeParams:
+def combined(chosen: Iterable[Promotion], params: QuantizeParams, view: View) -> QuantizeParams:
     """The parameters of a build with all of these; a tensor that no quantized node touches needs no type."""
     picked = list(chosen)
     excludes = dict.fromkeys((*params.nodes_to_exclude, *(name for item in picked for name in item.excludes)))
@@ -70,7 +70,7 @@ def combined(chosen: Iterable[Raise], params: QuantizeParams, view: View) -> Qua
     return QuantizeParams(**{**vars(params), **changed})
 
 
-def _operators(report: DebugReport, view: View, params: QuantizeParams, level: Level) -> list[Raise]:
+def _operators(report: DebugReport, view: View, params: QuantizeParams, level: Level) -> list[Promotion]:
     """All nodes of an operator at once; those that quantization is there for come last."""
     step = steps_of(params.precision)[0]
     if step.kind != "static":
@@ -82,7 +82,7 @@ def _operators(report: DebugReport, view: View, params: QuantizeParams, level: L
         nodes = [node.name for node in view.nodes if node.op_type == operator and node.name]
         wide = tuple(TensorOverride(row.tensor_name, "uint16") for row in rows if row.dtype in ("uint8", "int8"))
         share, noise = sum(row.origin_share or 0.0 for row in rows), sum(_noise(row) for row in rows)
-        item = Raise(
+        item = Promotion(
             tensor=operator,
             node="",
             what="operator",
@@ -107,7 +107,7 @@ def _scope(view: View, params: QuantizeParams) -> frozenset[str]:
     return frozenset(node.name for node in view.nodes if node.op_type in operators and node.name)
 
 
-def _action(row: Activation, view: View, scope: frozenset[str], weights: dict[str, str], level: Level) -> Raise:
+def _action(row: Activation, view: View, scope: frozenset[str], weights: dict[str, str], level: Level) -> Promotion:
     tensor_noise = _is_tensor_noise(row)
     near = set(row.nodes)
     if tensor_noise or row.op_type in _TAKEN_BACK:
@@ -119,7 +119,7 @@ def _action(row: Activation, view: View, scope: frozenset[str], weights: dict[st
         overrides = (TensorOverride(row.tensor_name, "uint16"),)
     elif use == "16bit":
         overrides = tuple(TensorOverride(weights[name], "int16") for name in row.nodes if name in weights)
-    return Raise(
+    return Promotion(
         tensor=row.tensor_name,
         node=row.node,
         what="activation" if tensor_noise else "weight",

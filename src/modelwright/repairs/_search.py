@@ -15,7 +15,7 @@ from modelwright.judge import VerdictKind
 from modelwright.models import onnx_of
 from modelwright.repairs._actions import combined, orders
 from modelwright.repairs._bench import CHECK, CHOOSE, Bench, Candidate
-from modelwright.repairs._types import FixOptions, FixPlan, FixResult, FixRow, FixScore, Level, Met, Raise
+from modelwright.repairs._types import FixOptions, FixPlan, FixResult, FixRow, FixScore, Level, Met, Promotion
 from modelwright.stages.quantize import REDUCED_BITS, steps_of, weight_range_bits
 from modelwright.vocabulary import OnProgress, Progress, silent
 from modelwright.worker import Worker
@@ -35,7 +35,7 @@ class _Found:
     """What one way of raising came to."""
 
     level: Level
-    chosen: tuple[Raise, ...]
+    chosen: tuple[Promotion, ...]
     candidate: Candidate
     met: bool
     covered: float = 0.0
@@ -79,7 +79,7 @@ def _search(bench: Bench, plan: FixPlan, options: FixOptions, start: Candidate) 
     saturated = report.saturated and not bench.exact
     found = []
 
-    def trial(chosen: Sequence[Raise]) -> Candidate:
+    def trial(chosen: Sequence[Promotion]) -> Candidate:
         return bench.build(combined(chosen, plan.quantize, base))
 
     for level in _levels(plan, options):
@@ -93,14 +93,16 @@ def _search(bench: Bench, plan: FixPlan, options: FixOptions, start: Candidate) 
     return min(found, key=lambda item: _cost(item, bench))
 
 
-def _covered(offered: Sequence[Raise], chosen: Sequence[Raise]) -> float:
+def _covered(offered: Sequence[Promotion], chosen: Sequence[Promotion]) -> float:
     """The part of the noise whose makers are raised now, also those that another raise took along."""
     excluded = {name for item in chosen for name in item.excludes}
     widened = {one for item in chosen for one in item.overrides}
     return sum(item.origin_share for item in offered if {*item.excludes} <= excluded and {*item.overrides} <= widened)
 
 
-def _smallest(offered: list[Raise], good: Callable[[Sequence[Raise]], bool], bench: Bench) -> tuple[list[Raise], bool]:
+def _smallest(
+    offered: list[Promotion], good: Callable[[Sequence[Promotion]], bool], bench: Bench
+) -> tuple[list[Promotion], bool]:
     """The shortest prefix that is good enough, found by doubling and halving; then what it can do without."""
     size = 1
     while not offered or not good(offered[:size]):

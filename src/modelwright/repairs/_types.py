@@ -47,7 +47,7 @@ class FixOptions:
 
 
 @dataclass(frozen=True)
-class Raise:
+class Promotion:
     """What gets more bits, and what that means for the quantizer: a tensor, a weight, or all nodes of an operator.
 
     Of an operator, `tensor` is its name and `node` is empty. `channels` and `range` stand for all weights, which get no
@@ -106,7 +106,7 @@ class FixResult:
     wanted: str
     metric: str | None
     target: str
-    raised: tuple[Raise, ...]
+    raised: tuple[Promotion, ...]
     covered_share: float
     quantize: QuantizeParams
     rows: tuple[FixRow, ...]

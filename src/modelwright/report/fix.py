@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
 from modelwright.judge import SAID
-from modelwright.repairs import FixResult, FixRow, FixScore, Raise
+from modelwright.repairs import FixResult, FixRow, FixScore, Promotion
 from modelwright.report._tones import verdict_style
 from modelwright.report._units import human_bytes
 from modelwright.report.debug import decibels
@@ -45,7 +45,7 @@ def render_fix(result: FixResult, folder: Path | None, console: rich.console.Con
         console.print(rich.text.Text(f"written to {folder}", style="dim"), soft_wrap=True)
 
 
-def _what(item: Raise) -> str:
+def _what(item: Promotion) -> str:
     if item.what == "range":
         return "nothing, but keep the weights to 7 bits, whose products do not saturate"
     if item.what == "channels":

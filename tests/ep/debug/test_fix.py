@@ -16,7 +16,7 @@ from modelwright.data import RandomCalibration
 from modelwright.diagnosis._match_view import view
 from modelwright.errors import InputError, UsageError
 from modelwright.judge import parse_allowance
-from modelwright.repairs import FixOptions, FixPlan, Raise, fix, keeps_to_7_bits
+from modelwright.repairs import FixOptions, FixPlan, Promotion, fix, keeps_to_7_bits
 from modelwright.repairs._actions import combined
 from modelwright.stages.quantize import QuantizeParams, run_quantize
 from modelwright.targets import parse_target, products_saturate
@@ -146,7 +146,7 @@ def test_placement_on_the_target_is_counted(tmp_path):
 def test_an_operator_that_is_raised_is_left_out_by_its_name(tmp_path):
     onnx.save(chain(), tmp_path / "float.onnx")
     everything = QuantizeParams("w8a8", op_types=("all",), nodes_to_exclude=("head/matmul",))
-    gains = Raise("Mul", "", "operator", "float", 0.5, ("block/gain",), ())
+    gains = Promotion("Mul", "", "operator", "float", 0.5, ("block/gain",), ())
     changed = combined([gains], everything, view(str(tmp_path / "float.onnx")))
     assert changed.op_types == ("Gemm", "MatMul", "Relu")
     assert changed.nodes_to_exclude == ("head/matmul",)

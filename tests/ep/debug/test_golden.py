@@ -14,7 +14,7 @@ from ep.debug.nets import SHAPE, batch, chain, quantized, write_samples
 from ep.debug.reference import execute, pass_through, sqnr
 from modelwright.data import calibration_source
 from modelwright.diagnosis import DebugOptions, debug
-from modelwright.diagnosis._run import Request, run_debug
+from modelwright.diagnosis._run import DebugRequest, run_debug
 from modelwright.targets import parse_target
 from modelwright.worker import run
 
@@ -302,7 +302,7 @@ def test_the_answer_does_not_depend_on_the_memory_budget(tmp_path):
     wanted = chain()
     whole = report_of(tmp_path, wanted, quantized(wanted, tmp_path, **INT8))
     # Far below what the command accepts, so the engine is asked itself.
-    request = Request(
+    request = DebugRequest(
         str(tmp_path / "float.onnx"),
         str(tmp_path / "quant.onnx"),
         parse_target("cpu"),

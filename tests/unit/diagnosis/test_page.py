@@ -2,11 +2,11 @@
 
 import json
 
-from modelwright.diagnosis import DataFacts, DebugReport, DebugSummary, OutputScore, Spread
+from modelwright.diagnosis import DataFacts, DebugReport, DebugSummary, DecibelSpread, OutputScore
 from modelwright.report.debug_html import debug_html
 
 NASTY = "</script><script>alert('x')</script> @@DATA@@ & <b>"
-NONE = Spread(0, None, None, None, None)
+NONE = DecibelSpread(0, None, None, None, None)
 
 
 def report():

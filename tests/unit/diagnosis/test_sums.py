@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modelwright.diagnosis._dequant import make_grid, round_trip
-from modelwright.diagnosis._stream_sums import Tally, local_noise
+from modelwright.diagnosis._stream_sums import NoiseTally, local_noise
 from modelwright.metrics import blocked_compare, compare
 
 RNG = np.random.default_rng(0)
@@ -71,7 +71,7 @@ def test_scales_along_an_axis_are_honoured():
 
 
 def test_a_sample_that_cannot_be_scored_is_never_averaged_away():
-    tally = Tally()
+    tally = NoiseTally()
     tally.add(blocked_compare(LONG, LONG + np.float32(0.1)))
     tally.add(blocked_compare(LONG, np.full_like(LONG, np.nan)))
     assert tally.sqnr_db is None
@@ -80,7 +80,7 @@ def test_a_sample_that_cannot_be_scored_is_never_averaged_away():
 
 
 def test_pooled_mean_and_worst_are_told_apart():
-    tally = Tally()
+    tally = NoiseTally()
     for noise in (0.1, 0.001):
         tally.add(blocked_compare(LONG, LONG * np.float32(1 + noise)))
     assert tally.worst_db == pytest.approx(20, abs=0.01)

@@ -20,7 +20,7 @@ _DECODER = "decoder_input_ids"
 _AUTO = "auto"
 
 
-class Written(EvalTask):
+class WritingTask(EvalTask):
     """A text that the model writes token by token, greedily: no beams, no sampling. Or token ids that a graph answers.
 
     `start` (one or more token ids) and `end` are what the model's folder says, unless they are given; `longest` is a
@@ -113,7 +113,7 @@ def _flat(token: Any) -> list[int]:
     return [int(item) for item in tokens if int(item) >= 0]
 
 
-class Translation(Written):
+class Translation(WritingTask):
     """BLEU by sacrebleu, as a fraction. The numbers of a sample are BLEU's own counts, which add up."""
 
     def __init__(self, context: Context, settings: Mapping[str, str]) -> None:
@@ -134,7 +134,7 @@ class Translation(Written):
         return nothing_right(numbers, 4)
 
 
-class Summarization(Written):
+class Summarization(WritingTask):
     """ROUGE-L: F1 of the longest common subsequence of words."""
 
     def __init__(self, context: Context, settings: Mapping[str, str]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from modelwright._lazy import lazy
 from modelwright.evaluation.tasks._base import Context, Metric, Outputs, Row, Run, pick
-from modelwright.evaluation.tasks._generation import Written
+from modelwright.evaluation.tasks._generation import WritingTask
 from modelwright.evaluation.tasks._libraries import library
 
 if TYPE_CHECKING:
@@ -17,13 +17,13 @@ else:
     np = lazy("numpy")
 
 
-class SpeechRecognition(Written):
+class SpeechRecognition(WritingTask):
     """Word error rate by jiwer. A `label` of token ids is compared token by token, without a tokenizer.
 
     `blank` is the CTC blank; the other settings are for decoders. The numbers of a sample are: errors, words.
     """
 
-    defaults: ClassVar[Mapping[str, str]] = {"blank": "0", **Written.defaults}
+    defaults: ClassVar[Mapping[str, str]] = {"blank": "0", **WritingTask.defaults}
 
     def __init__(self, context: Context, settings: Mapping[str, str]) -> None:
         super().__init__(context, settings)
