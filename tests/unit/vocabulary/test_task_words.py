@@ -6,7 +6,7 @@ import pytest
 
 from modelwright.errors import UsageError
 from modelwright.evaluation.tasks import scored_task
-from modelwright.models import OnnxSource, resolve_source
+from modelwright.models import OnnxSource, resolve
 from modelwright.models._task import _HEADS
 from modelwright.stages.export._classes import _BASE_TASKS, _TABLES
 from modelwright.vocabulary import TASK_WORDS, TASKS, read_task
@@ -32,7 +32,7 @@ def test_the_head_of_a_task_is_a_task_itself():
 def test_a_word_means_the_same_to_build_and_to_eval(word, tmp_path):
     model = Path(tmp_path, "model.onnx")
     model.touch()
-    source = resolve_source(str(model), task=word)
+    source = resolve(str(model), task=word)
     assert isinstance(source, OnnxSource)
     task = read_task(word)
     assert source.task == task.head
