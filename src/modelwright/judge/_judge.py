@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from modelwright._lazy import lazy
 from modelwright.errors import UsageError
 from modelwright.judge import _evidence, _legs
-from modelwright.judge._verdict import Verdict, VerdictKind
+from modelwright.judge._verdict import Verdict
+from modelwright.judge._words import VerdictKind
 
 if TYPE_CHECKING:
     import numpy as np

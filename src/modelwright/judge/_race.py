@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from modelwright.errors import UsageError
 from modelwright.judge._judge import Judge
-from modelwright.judge._verdict import Finding, VerdictKind, finding
+from modelwright.judge._verdict import Finding, finding
+from modelwright.judge._words import VerdictKind
 
 if TYPE_CHECKING:
     from modelwright.judge._legs import Samples
