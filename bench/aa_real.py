@@ -18,6 +18,7 @@ from statistics import fmean, median, variance
 from bench.neighbour import neighbour
 from bench.nets import layers
 from modelwright.measure import CompareOptions, CompareResult, InputChoice, UnitPlan, compare
+from modelwright.vocabulary import Data
 
 COMPARISONS = 100
 ALLOWED = 9
@@ -73,7 +74,7 @@ def _one(model: Path, seed: int, budget_s: float) -> CompareResult:
         budget_s=budget_s,
         seed=seed,
         min_effect=0.0001,  # so small that no arm is ever called equivalent, and every comparison uses its whole budget
-        inputs=InputChoice(seed=seed),
+        inputs=InputChoice(Data(seed=seed)),
         measure_duplicates=True,
         unit=PLAN,
     )

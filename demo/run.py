@@ -15,7 +15,7 @@ from rich.rule import Rule
 
 ROOT = Path(__file__).parent.parent
 MODEL = "demo/fashion_cnn.onnx"
-REAL = ("--calibration", "demo/calibration.py:images")
+REAL = ("--data", "demo/calibration.py:images")
 LABELLED = ("--data", "demo/fashion_test.npz", "--scale", "1/255")
 BUILD = ("build", "-m", MODEL, "--target", "cpu", "--target", "qnn-npu", *REAL)
 console = Console(highlight=False)
@@ -35,7 +35,7 @@ def main() -> int:
     wright("build", "-m", MODEL, "--target", "cpu", "--precision", "w8a8", *REAL, "-o", "demo-out/cpu-int8")
     one_image(ROOT / "demo-out/image.npz")
     compared = ("fp32=demo-out/cpu", "int8=demo-out/cpu-int8")
-    wright("compare", *compared, "--input-data", "demo-out/image.npz", "--budget", "45")
+    wright("compare", *compared, "--data", "demo-out/image.npz", "--budget", "45")
     step("Where does the time go?")
     wright("perf", "demo-out/cpu", "--duration", "2", "--op-trace", "--trace-html", "demo-out/trace.html")
     step("An int8 build whose calibration images were too dark: does it still see?")

@@ -78,9 +78,9 @@ def test_real_calibration_data_is_recorded_and_random_is_said_loudly(wright, mod
     sizes = [dim if isinstance(dim, int) else 1 for dim in name["shape"]]
     rows = np.random.default_rng(0).standard_normal((4, *sizes[1:])).astype(np.float32)
     np.savez(tmp_path / "data.npz", **{name["name"]: rows})
-    assert "RANDOM" not in wright("quantize", model, "-p", "w8a8", "--calibration", "data.npz").out
+    assert "RANDOM" not in wright("quantize", model, "-p", "w8a8", "--data", "data.npz").out
     np.savez(tmp_path / "wrong.npz", other=rows)
-    wrong = wright("quantize", model, "-p", "w8a8", "--calibration", "wrong.npz")
+    wrong = wright("quantize", model, "-p", "w8a8", "--data", "wrong.npz")
     assert wrong.code == 3
     assert "other" in wrong.err
 
@@ -99,7 +99,7 @@ def test_real_calibration_data_is_recorded_and_random_is_said_loudly(wright, mod
         (["compile", "model.onnx", "--target", "cpu"], 2, "no EPContext"),
         (["compile", "model.onnx", "--target", "openvino-npu"], 4, "needs"),
         (["optimize"], 2, "wright optimize MODEL.onnx"),
-        (["quantize", "model.onnx", "-p", "w8a8", "--calibration", "nothing.txt"], 3, ".npz"),
+        (["quantize", "model.onnx", "-p", "w8a8", "--data", "nothing.txt"], 3, ".npz"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else str(value),
 )

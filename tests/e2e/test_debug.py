@@ -17,7 +17,7 @@ def built(wright, tmp_path):
     write_samples(tmp_path, 8, "calibration.npz", first=0)
     write_samples(tmp_path, 24)
     answer = wright(
-        "quantize", "float.onnx", "-p", "w8a8", "--per-tensor", "--calibration", "calibration.npz", "--samples", "8",
+        "quantize", "float.onnx", "-p", "w8a8", "--per-tensor", "--data", "calibration.npz", "--samples", "8",
         "-o", "quantized", "--json",
     )  # fmt: skip
     assert answer.code in (0, 1), answer.err

@@ -125,7 +125,7 @@ def test_a_changed_build_is_refused_by_every_command_and_verify_lists_it(wright,
     cal = tmp_path / "far" / "cal.npz"
     cal.parent.mkdir()
     np.savez(cal, x=np.random.default_rng(0).random((8, 4), np.float32))
-    made = wright("quantize", "model.onnx", "-p", "w8a16", "--calibration", cal, "-o", "build", cwd=tmp_path)
+    made = wright("quantize", "model.onnx", "-p", "w8a16", "--data", cal, "-o", "build", cwd=tmp_path)
     assert made.code == 0, made.err
     assert wright("verify", "build").code == 0
     assert str(tmp_path) not in (tmp_path / "build" / "wright.json").read_text()

@@ -67,7 +67,7 @@ def test_the_json_answer_and_the_data_file_are_the_same_document(wright, tmp_pat
         (["--dim", "depth=3"], 2),
         (["--target", "cpuu"], 2),
         (["--save", "absent/result.json"], 2),
-        (["--input-data", "absent.npz"], 3),
+        (["--data", "absent.npz"], 3),
         (["--target", "vitisai-npu", "--iterations", "1"], 4),
     ],
     ids=str,
@@ -81,14 +81,14 @@ def test_bad_requests_have_their_exit_code_and_a_next_step(wright, words, code):
 
 def test_npz_with_wrong_keys_names_the_right_ones(wright, tmp_path):
     np.savez(tmp_path / "wrong.npz", z=np.zeros((1, 4), np.float32))
-    answer = wright("perf", "model.onnx", "--input-data", "wrong.npz")
+    answer = wright("perf", "model.onnx", "--data", "wrong.npz")
     assert answer.code == 3
     assert "x is missing" in answer.err
 
 
 def test_throughput_counts_the_batch_really_used(wright, tmp_path):
     np.savez(tmp_path / "x.npz", x=np.zeros((5, 4), np.float32))
-    found = wright("perf", "model.onnx", "--input-data", "x.npz", "--iterations", 20, "--json").json
+    found = wright("perf", "model.onnx", "--data", "x.npz", "--iterations", 20, "--json").json
     assert found["throughput"]["batch"] == 5
     assert found["throughput"]["items_per_s"] == pytest.approx(5 * found["throughput"]["runs_per_s"])
 

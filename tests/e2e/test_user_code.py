@@ -35,7 +35,7 @@ def model(tmp_path_factory):
 )
 def test_a_reader_that_does_not_return_is_an_input_error_about_the_reader(wright, model, tmp_path, body, why):
     (tmp_path / "mine.py").write_text(f"def read():\n    print('not JSON', flush=True)\n    {body}\n    yield {{}}\n")
-    answer = wright("quantize", model, "-p", "w8a8", "--calibration", "mine.py:read", "--memory", "1GB", "--json")
+    answer = wright("quantize", model, "-p", "w8a8", "--data", "mine.py:read", "--memory", "1GB", "--json")
     assert answer.code == 3, answer.err
     assert answer.json["error"]["problem"] == "the calibration reader mine.py:read failed"
     assert why in answer.json["error"]["cause"]
@@ -44,7 +44,7 @@ def test_a_reader_that_does_not_return_is_an_input_error_about_the_reader(wright
 def test_a_plan_runs_no_code_of_the_users_says_what_depends_on_it_and_stores_nothing(wright, model, tmp_path):
     (tmp_path / "mine.py").write_text("open('it-ran', 'w')\nraise SystemExit(0)\n")
     for target in ("cpu", "qnn-npu"):
-        words = ["--target", target, "--precision", "w8a8", "--calibration", "mine.py:read", "--plan", "--json"]
+        words = ["--target", target, "--precision", "w8a8", "--data", "mine.py:read", "--plan", "--json"]
         answer = wright("build", "-m", model, *words)
         assert answer.code == 0, answer.err
         steps = {step["stage"]: step for step in answer.json["plans"][0]["stages"]}
@@ -61,7 +61,7 @@ def test_a_reader_runs_once_for_a_whole_build_and_what_it_gave_is_what_the_build
         "index, np", "index + random.random(), np"
     )
     (tmp_path / "mine.py").write_text(counting)
-    words = ["quantize", model, "-p", "w8a8", "--calibration", "mine.py:read", "--json"]
+    words = ["quantize", model, "-p", "w8a8", "--data", "mine.py:read", "--json"]
     first, second = wright(*words), wright(*words)
     assert first.code in (0, 1), first.err
     assert (tmp_path / "calls").read_text() == "xx"

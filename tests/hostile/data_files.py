@@ -19,9 +19,9 @@ from hostile.case import BAD, FINE
 from hostile.models_bytes import CANARY, YAML, Payload
 
 MODEL, DATA = "MODEL", "DATA"
-PERF = ("perf", MODEL, "--input-data", DATA, "--iterations", "2")
+PERF = ("perf", MODEL, "--data", DATA, "--iterations", "2")
 RECIPE = ("build", "-m", MODEL, "--plan", "-r", DATA)
-QUANTIZE = ("quantize", MODEL, "-p", "w8a8", "--samples", "2", "--calibration", DATA, "-o", "out")
+QUANTIZE = ("quantize", MODEL, "-p", "w8a8", "--samples", "2", "--data", DATA, "-o", "out")
 EVAL = ("eval", MODEL, "--reference", MODEL, "--outputs", "--data", DATA)
 GOOD = np.ones((1, 4), np.float32)
 BOMB_BYTES = 1 << 29
@@ -214,13 +214,13 @@ _ARRAYS = (
     _arrays("the other memory order", FINE, x=np.asfortranarray(np.ones((3, 4), np.float32))),
     _arrays("nothing but NaN", FINE, x=GOOD * np.nan),
 )
-_SHELL = b"calibration = '$(touch canary)'\n[quantize]\nmethod = 'entropy'\n"
+_SHELL = b"data = '$(touch canary)'\n[quantize]\nmethod = 'entropy'\n"
 _RECIPES = (
     _recipe("5,000 brackets", b"a = " + b"[" * 5000),
     _recipe("100,000 brackets in JSON", _DEEP.encode(), suffix="json"),
     _recipe("number of 5,000 digits", b"policy_version = " + b"9" * 5000),
     _recipe("number of 5,000 digits in JSON", b'{"policy_version": ' + b"9" * 5000 + b"}", suffix="json"),
-    _recipe("infinity", b'{"calibration_seed": Infinity}', suffix="json"),
+    _recipe("infinity", b'{"data": {"seed": Infinity}}', suffix="json"),
     _recipe("no text", b"\xff\xfe\0"),
     _recipe("UTF-16", "precision = 'fp32'".encode("utf-16")),
     _recipe("YAML that asks for a command", YAML, suffix="yaml"),
@@ -233,7 +233,7 @@ _RECIPES = (
     _recipe("a stage with a number for a list", b"[optimize]\npasses = 7\n"),
     _recipe("sizes that are no sizes", b"[optimize]\nfix_dims = [1, 2]\n"),
     _recipe("a precision that is a table", b"[precision]\na = 1\n"),
-    _recipe("calibration that is a command", _SHELL),
+    _recipe("data that is a command", _SHELL),
     Poison("recipe: a pipe", _fifo("r.toml"), RECIPE),
     Poison("recipe: a folder", _folder(), RECIPE),
     _recipe("nothing in it", b"", FINE),

@@ -10,7 +10,7 @@ from support import models
 def test_a_bad_reader_gets_the_code_it_owes(case, ground):
     model = models.save(models.mlp(), ground.root)
     (ground.work / "mine.py").write_text(case.source)
-    words = ["quantize", model, "-p", "w8a8", "--samples", 1, "--calibration", "mine.py:read", "-o", "out"]
+    words = ["quantize", model, "-p", "w8a8", "--samples", 1, "--data", "mine.py:read", "-o", "out"]
     answer = ground.wright(*words, *case.limits, "--json")
     # One sample quantizes no model well, so a fine reader may end in "no".
     assert answer.code == case.code or (case.code == 0 and answer.code == 1), answer.err or answer.out

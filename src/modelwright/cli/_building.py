@@ -55,17 +55,6 @@ def folder_options(function: F) -> F:
     return wrapper  # type: ignore[return-value]
 
 
-def calibration_options(function: F) -> F:
-    """Adds --calibration and --samples."""
-    function = click.option("--samples", type=click.IntRange(min=1), help="How many calibration samples to use.")(
-        function
-    )
-    return click.option(
-        "--calibration",
-        help="Real inputs: a folder of .npz, one .npz, or file.py:function. Default: random, said loudly.",
-    )(function)
-
-
 def buildable(source: Source) -> Any:
     """ONNX files and Hugging Face models; a build folder is already built."""
     if hasattr(source, "folder") and not hasattr(source, "architecture"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,6 +15,7 @@ from modelwright._output import write_output
 from modelwright.cli._building import folder_options
 from modelwright.cli._types import Finite
 from modelwright.errors import UsageError
+from modelwright.vocabulary import Data
 
 if TYPE_CHECKING:
     from modelwright import graph as graphs
@@ -34,7 +35,7 @@ else:
     stores = lazy("modelwright.store")
 
 F = TypeVar("F", bound=Callable[..., Any])
-_NEEDS_FIX = ("target_sqnr", "target_drop", "metric", "precision", "calibration", "save_recipe", "output")
+_NEEDS_FIX = ("target_sqnr", "target_drop", "metric", "precision", "calibrated_on", "save_recipe", "output")
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Repair:
     metric: str | None
     raise_to: Any
     precision: str | None
-    calibration: str | None
+    calibrated_on: str | None
     save_recipe: Path | None
     output: Path | None
     overwrite: bool
@@ -76,7 +77,7 @@ def fix_options(function: F) -> F:
         help="What --fix raises nodes to; auto tries what suits the target.",
     )
     @click.option("--precision", help="For --fix without a build folder: what the quantized model is.")
-    @click.option("--calibration", help="For --fix: as in `wright quantize`; for a build, where its data is now.")
+    @click.option("--calibrated-on", help="For --fix: the data of the quantized model, or where a build's data is now.")
     @click.option("--save-recipe", type=click.Path(path_type=Path, dir_okay=False), help="Write --fix's recipe (TOML).")
     @folder_options
     @functools.wraps(function)
@@ -103,14 +104,14 @@ def run_fix(
         raise UsageError(
             "--fix needs --reference", cause="it repairs a quantized model", fix="give the float model it was made from"
         )
-    recipe = _recipe(float_model, quant_model, repair, target)
+    recipe = _recipe((float_model, quant_model), repair, options.data, target)
     if recipe.quantize is None:
         raise UsageError(
             "that build is not quantized", cause="its recipe has no quantize stage", fix="give the quantized build"
         )
     with stores.Store() as store:
         building.check_folder(_source(float_model), repair.output, store=store, overwrite=repair.overwrite)
-    plan = repairs.FixPlan(recipe.optimize, recipe.quantize, recipe.calibration, recipe.calibration_seed)
+    plan = repairs.FixPlan(recipe.optimize, recipe.quantize, recipe.data)
     result = repairs.fix(float_model, plan, options, on_progress=tell)
     if not result.met:
         return Repaired(result, None)
@@ -124,12 +125,14 @@ def _repaired(recipe: Recipe, result: FixResult) -> Recipe:
     return recipe.model_copy(update={"quantize": result.quantize, "reasons": reasons})
 
 
-def _recipe(float_model: Path, quant_model: Path, repair: Repair, target: Target) -> Recipe:
+def _recipe(pair: tuple[Path, Path], repair: Repair, data: Data, target: Target) -> Recipe:
     """How the quantized model was made: its build folder says so, else the command line and the model itself."""
+    float_model, quant_model = pair
     if (quant_model / models.MANIFEST).is_file():
-        return _recorded(quant_model, repair.calibration)
+        return _recorded(quant_model, repair.calibrated_on)
     facts = graphs.summary(graphs.load(quant_model)).precision
-    wishes = building.Wishes(precision=repair.precision or facts.label, calibration=repair.calibration)
+    seen = replace(data, samples=None) if repair.calibrated_on is None else Data(repair.calibrated_on)
+    wishes = building.Wishes(precision=repair.precision or facts.label, data=seen)
     layer = {
         "optimize": False,
         "compile": False,
@@ -141,17 +144,17 @@ def _recipe(float_model: Path, quant_model: Path, repair: Repair, target: Target
     return building.resolve_recipe(_source(float_model), target, wishes, layer)
 
 
-def _recorded(build: Path, calibration: str | None) -> Recipe:
+def _recorded(build: Path, calibrated_on: str | None) -> Recipe:
     """The recipe of a build. Its data is named without the place where it was."""
     made = building.make_recipe(dict(models.read_build(build).recipe), str(build / models.MANIFEST))
-    if calibration is not None:
-        return made.model_copy(update={"calibration": calibration})
-    name = made.calibration.rpartition(":")[0] or made.calibration
-    if made.calibration != "random" and not Path(name).exists():
+    if calibrated_on is not None:
+        return made.model_copy(update={"data": replace(made.data, source=calibrated_on)})
+    name = made.data.source.rpartition(":")[0] if made.data.function else made.data.source
+    if not made.data.random and not Path(name).exists():
         raise UsageError(
             f"the data that {build.name} was calibrated with is not here",
             cause=f"there is no {name} in this folder",
-            fix="say where it is with --calibration",
+            fix="say where it is with --calibrated-on",
         )
     return made
 

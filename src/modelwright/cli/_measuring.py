@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import click
 
 from modelwright._lazy import lazy
-from modelwright.cli._options import Output, dim_option, parse_dims
+from modelwright.cli._data import data_options
+from modelwright.cli._options import Output, dim_option, parse_dims, parse_pairs
 from modelwright.cli._streams import complain
-from modelwright.cli._types import SEED
 from modelwright.errors import UsageError, WrightError
-from modelwright.vocabulary import Progress
+from modelwright.vocabulary import Data, Progress
 
 if TYPE_CHECKING:
     from modelwright import measure
@@ -39,17 +39,14 @@ class Extras:
 
 
 def input_options(function: F) -> F:
-    """Adds --input-data, --seed, --batch and --dim, and hands the command an `InputChoice`."""
+    """Adds --data with what belongs to it, --batch and --dim, and hands the command an `InputChoice`."""
 
-    @click.option("--input-data", type=click.Path(path_type=Path), help="Inputs as an .npz file, one array per input.")
-    @click.option("--seed", type=SEED, default=0, show_default=True, help="For inputs that are made up.")
+    @data_options()
     @click.option("--batch", type=int, help="Size of the dynamic dimension in front.")
     @dim_option
     @functools.wraps(function)
-    def wrapper(
-        *args: Any, input_data: Path | None, seed: int, batch: int | None, dims: tuple[str, ...], **kwargs: Any
-    ) -> Any:
-        choice = measure.InputChoice(input_data, seed, batch, dict(parse_dims(dims)))
+    def wrapper(*args: Any, data: Data, batch: int | None, dims: tuple[str, ...], **kwargs: Any) -> Any:
+        choice = measure.InputChoice(data, batch, dict(parse_dims(dims)))
         return function(*args, inputs=choice, **kwargs)
 
     return wrapper  # type: ignore[return-value]
@@ -74,7 +71,7 @@ def loop_options(function: F) -> F:
         options = measure.PerfOptions(
             duration_s=duration,
             warmup=_warmup(warmup),
-            provider_options=_pairs("--ep-option", ep_option),
+            provider_options=parse_pairs("--ep-option", ep_option),
             wait=not no_wait,
             **{name: kwargs.pop(name) for name in names},
         )
@@ -153,19 +150,6 @@ class LiveMonitor:
     def _latest_ms(self) -> list[float]:
         file = self._samples
         return [] if file is None else (measure.recent_samples(file, _SHOWN_SAMPLES) / 1e6).tolist()
-
-
-def _pairs(option: str, texts: tuple[str, ...]) -> dict[str, str]:
-    """`KEY=VALUE` as often as it was given."""
-    found = {}
-    for text in texts:
-        key, equals, value = text.partition("=")
-        if not key or not equals:
-            raise UsageError(
-                f"cannot read {option} '{text}'", cause="it is written KEY=VALUE", fix=f"try {option} name=4"
-            )
-        found[key] = value
-    return found
 
 
 def _warmup(text: str) -> int | None:

@@ -210,3 +210,16 @@ def parse_dims(pairs: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
             )
         found.append((name, int(size)))
     return tuple(found)
+
+
+def parse_pairs(option: str, words: tuple[str, ...]) -> dict[str, str]:
+    """`KEY=VALUE` as often as it was given."""
+    found = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not key or not equals or not value:
+            raise UsageError(
+                f"cannot read {option} {word}", cause="it is written NAME=VALUE", fix=f"{option} name=value"
+            )
+        found[key] = value
+    return found

@@ -6,6 +6,9 @@ _FILES = ("perf", "compare", "eval", "config")
 
 RENAMED = {
     **{(command, word): "--save FILE" for command in _FILES for word in ("-o", "--output")},
+    **{(command, "--input-data"): "--data FILE" for command in ("perf", "compare")},
+    **{(command, "--calibration"): "--data FILE" for command in ("build", "quantize")},
+    ("debug", "--calibration"): "--calibrated-on FILE",
     ("debug", "--float"): "--reference MODEL",
     ("debug", "--quant"): "the model as the argument: wright debug MODEL --reference FLOAT",
 }

@@ -94,3 +94,50 @@ class Quantile(click.ParamType[float]):
         if not 0 < share < 1:
             self.fail(f"'{value}' is not a quantile; write for example p10, p50 or p99", param, ctx)
         return round(share, 6)
+
+
+class Ratio(click.ParamType[float]):
+    """`1/255`, `0.5`."""
+
+    name = "FACTOR"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        above, _, below = str(value).partition("/")
+        try:
+            factor = float(above) / float(below or 1)
+        except (ValueError, ZeroDivisionError):
+            factor = math.nan
+        if not math.isfinite(factor):
+            self.fail(f"'{value}' is not a factor; write for example 1/255 or 0.5", param, ctx)
+        return factor
+
+
+class Numbers(click.ParamType[tuple[float, ...]]):
+    """One number, or one per channel: `0.5`, `0.485,0.456,0.406`."""
+
+    name = "NUMBERS"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, ...]:
+        if isinstance(value, tuple):
+            return value
+        try:
+            numbers = tuple(float(word) for word in str(value).split(","))
+        except ValueError:
+            numbers = (math.nan,)
+        if not all(math.isfinite(number) for number in numbers):
+            self.fail(f"'{value}' is no list of numbers; write for example 0.485,0.456,0.406", param, ctx)
+        return numbers
+
+
+class ImageSize(click.ParamType[tuple[int, int]]):
+    """`224` or `224x320`: height and width."""
+
+    name = "SIZE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        if isinstance(value, tuple):
+            return value
+        found = re.fullmatch(r"([1-9]\d{0,4})(?:x([1-9]\d{0,4}))?", str(value).strip().lower())
+        if found is None:
+            self.fail(f"'{value}' is not a size; write for example 224 or 224x320", param, ctx)
+        return int(found[1]), int(found[2] or found[1])

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from modelwright._lazy import lazy
-from modelwright.cli._building import Delivery, buildable, calibration_options, folder_options, run_builds
+from modelwright.cli._building import Delivery, buildable, folder_options, run_builds
+from modelwright.cli._data import data_options
 from modelwright.cli._options import (
     Output,
     dim_option,
@@ -40,7 +41,7 @@ else:
 @click.option("--force", is_flag=True, help="Keep passes whose operators the target's EP does not claim.")
 @dim_option
 @click.option("--opset", type=int, help="The opset the model must have.")
-@calibration_options
+@data_options(partly=True)
 @click.option(
     "--compile/--no-compile", "compiled", default=None, help="EPContext; default: when the target names a chip."
 )
@@ -72,8 +73,9 @@ def _wishes(said: dict[str, Any]) -> Any:
     return building.Wishes(
         precision=said["precision"],
         passes=None if passes is None else tuple(word.strip() for word in passes.split(",") if word.strip()),
-        calibration=said["calibration"],
+        data=said["data"],
         samples=said["samples"],
+        seed=said["seed"],
         compile=said["compiled"],
         opset=said["opset"],
         dims=parse_dims(said["dims"]),

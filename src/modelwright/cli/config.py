@@ -10,6 +10,7 @@ import click
 from modelwright._lazy import lazy
 from modelwright._output import check_output, write_output
 from modelwright.cli._building import buildable, only
+from modelwright.cli._data import data_options
 from modelwright.cli._options import Output, optional_model, output_options, target_options, write_document
 from modelwright.cli._streams import write_utf8
 from modelwright.errors import UsageError
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from modelwright import models
     from modelwright import pipeline as building
     from modelwright.targets import Target
+    from modelwright.vocabulary import Data
 else:
     building = lazy("modelwright.pipeline")
     models = lazy("modelwright.models")
@@ -29,6 +31,7 @@ else:
 @click.option("--random-weights", is_flag=True, help="For a config-only folder.")
 @target_options
 @click.option("--precision", help="As in `wright build`.")
+@data_options(partly=True)
 @click.option("--save", type=click.Path(path_type=Path), help="File to write, .toml or .json. Default: stdout.")
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of recipes instead.")
 @output_options
@@ -38,6 +41,9 @@ def command(
     random_weights: bool,
     wanted: tuple[Target, ...],
     precision: str | None,
+    data: Data | None,
+    samples: int | None,
+    seed: int | None,
     save: Path | None,
     schema: bool,
     out: Output,
@@ -55,8 +61,9 @@ def command(
             "no model was given", cause="a recipe is for one model", fix="wright config -m MODEL --target T"
         )
     check_output(save)
+    wishes = building.Wishes(precision=precision, data=data, samples=samples, seed=seed)
     source = buildable(models.resolve(model, task=task, random_weights=random_weights))
-    recipe = building.resolve_recipe(source, only(wanted), building.Wishes(precision=precision))
+    recipe = building.resolve_recipe(source, only(wanted), wishes)
     building.rehearse(source, recipe)
     if save is not None:
         write_output(save, building.recipe_file(recipe, save.suffix))

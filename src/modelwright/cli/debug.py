@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +13,11 @@ from modelwright._json import plain
 from modelwright._lazy import lazy
 from modelwright._output import check_output, write_output
 from modelwright.cli._building import only
+from modelwright.cli._data import data_options
 from modelwright.cli._fixing import Repair, Repaired, fix_options, run_fix
 from modelwright.cli._options import Output, limit_options, model_options, output_options, target_options
 from modelwright.cli._signals import delivered
-from modelwright.cli._types import SEED, Finite, Size
-from modelwright.cli.eval import Ratio
+from modelwright.cli._types import Finite, Size
 
 if TYPE_CHECKING:
     from modelwright import diagnosis, judge, repairs
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from modelwright.report import fix as fix_report
     from modelwright.report import status
     from modelwright.targets import Target
-    from modelwright.vocabulary import OnProgress
+    from modelwright.vocabulary import Data, OnProgress
 else:
     diagnosis = lazy("modelwright.diagnosis")
     judge = lazy("modelwright.judge")
@@ -37,16 +38,11 @@ else:
     fix_report = lazy("modelwright.report.fix")
     status = lazy("modelwright.report.status")
 
-_SAMPLES, _FIX_SAMPLES = 8, 64
-
 
 @click.command("debug")
 @model_options
 @click.option("--reference", type=click.Path(path_type=Path), help="The float model that MODEL was made from.")
-@click.option("--data", default="random", show_default=True, help="Samples: .npz, a folder of them, file.py:function.")
-@click.option("--samples", type=int, help=f"How many to use.  [default: {_SAMPLES}, with --fix {_FIX_SAMPLES}]")
-@click.option("--seed", type=SEED, default=0, show_default=True, help="Of made-up samples.")
-@click.option("--scale", type=Ratio(), help="Factor for uint8 pixels, for example 1/255.")
+@data_options()
 @click.option("--memory-budget", type=Size(), default="1GiB", show_default=True, help="For tensors held at a time.")
 @click.option("--fail-under-db", type=Finite(), help="Exit 1 when an output is below this SQNR.")
 @click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write a page with curves and tables.")
@@ -56,7 +52,7 @@ _SAMPLES, _FIX_SAMPLES = 8, 64
 @output_options
 def command(
     model: str, reference: Path | None, wanted: tuple[Target, ...], fail_under_db: float | None,
-    html: Path | None, repair: Repair | None, out: Output, **said: Any,
+    html: Path | None, data: Data, memory_budget: int, repair: Repair | None, out: Output,
 ) -> int:  # fmt: skip
     """Where MODEL leaves its reference, tensor by tensor, and which nodes made the noise.
 
@@ -68,14 +64,13 @@ def command(
         check_output(written)
     target = only(wanted)
     pair = (Path(model), None) if reference is None else (reference, Path(model))
-    names = ("data", "seed", "scale", "memory_budget")
     options = diagnosis.DebugOptions(
         # With --fix the target is asked for its placement; its simulator would be too slow to search with.
         target=target if repair is None else None,
-        samples=said["samples"] if said["samples"] is not None and repair is None else _SAMPLES,
-        **{name: said[name] for name in names},
+        data=data if repair is None else replace(data, samples=None),
+        memory_budget=memory_budget,
     )
-    asked = _fix_options(repair, said, target) if repair is not None else None
+    asked = _fix_options(repair, data, target) if repair is not None else None
     with status.StatusLine(out.console(sys.stderr), quiet=out.quiet or out.json) as line:
         found, fixed, stop = _looked(pair, options, (repair, asked, target), line)
     with delivered():
@@ -108,12 +103,9 @@ def _looked(
     return found, fixed, None
 
 
-def _fix_options(repair: Repair, said: dict[str, Any], target: Target) -> FixOptions:
+def _fix_options(repair: Repair, data: Data, target: Target) -> FixOptions:
     return repairs.FixOptions(
-        data=said["data"],
-        samples=said["samples"] if said["samples"] is not None else _FIX_SAMPLES,
-        seed=said["seed"],
-        scale=said["scale"],
+        data=data,
         target_sqnr=repair.target_sqnr,
         target_drop=judge.parse_allowance(repair.target_drop) if repair.target_drop is not None else None,
         metric=repair.metric,

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import functools
-import math
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
 from modelwright._lazy import lazy
 from modelwright._output import check_output
+from modelwright.cli._data import data_options
 from modelwright.cli._exits import CANNOT_TELL, NO
-from modelwright.cli._options import Output, limit_options, model_options, output_options, save_option
+from modelwright.cli._options import Output, limit_options, model_options, output_options, parse_pairs, save_option
 from modelwright.cli._signals import delivered
-from modelwright.cli._types import SEED, Finite
-from modelwright.errors import UsageError
+from modelwright.cli._types import Finite
 
 if TYPE_CHECKING:
     from modelwright import evaluation, judge, measure
     from modelwright.judge import VerdictKind
     from modelwright.report import eval as report
     from modelwright.report import status
+    from modelwright.vocabulary import Data
 else:
     measure = lazy("modelwright.measure")
     evaluation = lazy("modelwright.evaluation")
@@ -31,55 +29,11 @@ else:
     report = lazy("modelwright.report.eval")
     status = lazy("modelwright.report.status")
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-class Ratio(click.ParamType[float]):
-    """`1/255`, `0.5`."""
-
-    name = "FACTOR"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        above, _, below = str(value).partition("/")
-        try:
-            factor = float(above) / float(below or 1)
-        except (ValueError, ZeroDivisionError):
-            factor = math.nan
-        if not math.isfinite(factor):
-            self.fail(f"'{value}' is not a factor; write for example 1/255 or 0.5", param, ctx)
-        return factor
-
-
-def data_options(function: F) -> F:
-    """Adds what says which samples are used and how; hands the command `data`."""
-
-    @click.option("--data", "source", required=True, help="A folder, an .npz, a `datasets` id, or the word random.")
-    @click.option("--samples", type=click.IntRange(min=1), help="How many, drawn by --seed (default: all).")
-    @click.option("--seed", type=SEED, default=0, show_default=True, help="For drawing samples and for made-up inputs.")
-    @click.option("--scale", type=Ratio(), help="Factor for uint8 pixels, for example 1/255.")
-    @click.option("--processor", help="Folder with the model's tokenizer, image or audio processor.")
-    @click.option("--column", multiple=True, metavar="FIELD=COLUMN", help="Where the data keeps a field. Repeatable.")
-    @functools.wraps(function)
-    def wrapper(
-        *args: Any,
-        source: str,
-        samples: int | None,
-        seed: int,
-        scale: float | None,
-        processor: str | None,
-        column: tuple[str, ...],
-        **kwargs: Any,
-    ) -> Any:
-        choice = evaluation.DataChoice(source, samples, seed, scale, processor, _pairs("--column", column))
-        return function(*args, data=choice, **kwargs)
-
-    return wrapper  # type: ignore[return-value]
-
 
 @click.command("eval")
 @model_options
 @click.option("--reference", required=True, help="What it must not fall behind: .onnx, build folder or Hugging Face.")
-@data_options
+@data_options(required=True)
 @click.option("--task", help="How rows are scored, for example image-classification; a wrong word lists them all.")
 @click.option("--metric", help="Your own score instead of a task: file.py:function of (outputs, row).")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of the task. Repeatable.")
@@ -96,7 +50,7 @@ def data_options(function: F) -> F:
 def command(
     model: str,
     reference: str,
-    data: Any,
+    data: Data,
     task: str | None,
     metric: str | None,
     settings: tuple[str, ...],
@@ -118,7 +72,7 @@ def command(
     """
     options = evaluation.EvalOptions(
         metric=metric,
-        settings=_pairs("--set", settings),
+        settings=parse_pairs("--set", settings),
         max_drop=judge.parse_allowance(max_drop) if max_drop is not None else None,
         span=span,
         outputs=outputs,
@@ -149,15 +103,3 @@ def _finish(result: evaluation.EvalResult, save: Path | None, out: Output) -> No
         if save is not None:
             result.save(save)
         out.answer("eval", result, report.render_eval)
-
-
-def _pairs(option: str, words: tuple[str, ...]) -> dict[str, str]:
-    found = {}
-    for word in words:
-        key, equals, value = word.partition("=")
-        if not key or not equals or not value:
-            raise UsageError(
-                f"cannot read {option} {word}", cause="it is written NAME=VALUE", fix=f"{option} name=value"
-            )
-        found[key] = value
-    return found

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from modelwright._lazy import lazy
-from modelwright.cli._building import Delivery, calibration_options, folder_options, run_builds
+from modelwright.cli._building import Delivery, folder_options, run_builds
+from modelwright.cli._data import data_options
 from modelwright.cli._options import Output, limit_options, model_options, output_options
 
 if TYPE_CHECKING:
     from modelwright import models, targets
     from modelwright import pipeline as building
+    from modelwright.vocabulary import Data
 else:
     building = lazy("modelwright.pipeline")
     models = lazy("modelwright.models")
@@ -25,7 +27,7 @@ else:
 @click.option(
     "-p", "--precision", required=True, help="fp16, dynamic, w8a8, w8a16, w16a16, w4a16, int4, chains like w8a8+fp16."
 )
-@calibration_options
+@data_options()
 @click.option(
     "--method", type=click.Choice(["minmax", "entropy", "percentile"]), help="How activation ranges are found."
 )
@@ -46,7 +48,7 @@ else:
 @limit_options
 @output_options
 def command(
-    model: str, precision: str, calibration: str | None, samples: int | None, target: str, output: Path | None,
+    model: str, precision: str, data: Data, target: str, output: Path | None,
     overwrite: bool, out: Output, **said: Any,
 ) -> int:  # fmt: skip
     """Quantize MODEL (.onnx), measure the bits that came out, and compare it with the original.
@@ -54,7 +56,7 @@ def command(
     Fails when the measured bits are not what the precision says, and exits 1 when the result is too far off.
     """
     source = models.OnnxSource(str(Path(model).absolute()))
-    wishes = building.Wishes(precision=precision, calibration=calibration, samples=samples)
+    wishes = building.Wishes(precision=precision, data=data)
     layer = {"optimize": False, "compile": False, "quantize": _section(said)}
     recipe = building.resolve_recipe(source, targets.parse_target(target), wishes, layer)
     return run_builds("quantize", [(source, recipe)], Delivery(output, overwrite), out)

@@ -19,7 +19,7 @@ from modelwright.data._npz_rows import NpzRows
 from modelwright.errors import InputError
 from modelwright.graph import Graph, ValueSpec, summary
 from modelwright.models import file_digest, fitted, specs_from_graph
-from modelwright.vocabulary import InputSpec
+from modelwright.vocabulary import Data, InputSpec
 
 if TYPE_CHECKING:
     import numpy as np
@@ -84,12 +84,12 @@ class DrawnCalibration:
 CalibrationSource = RandomCalibration | NpzCalibration | FolderCalibration | ReaderCalibration | DrawnCalibration
 
 
-def calibration_source(text: str, seed: int = 0) -> CalibrationSource:
+def calibration_source(data: Data) -> CalibrationSource:
     """`random`, `folder/`, `file.npz` or `file.py:function`, as a user writes it."""
-    if text == "random":
-        return RandomCalibration(seed)
-    name, _, function = text.rpartition(":")
-    if name.endswith(".py") and function:
+    text = data.source
+    if data.random:
+        return RandomCalibration(data.seed)
+    if data.function:
         return ReaderCalibration(text)
     path = Path(text)
     if path.is_dir():

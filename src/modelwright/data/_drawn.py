@@ -15,13 +15,14 @@ from modelwright.data._calibration import (
     DrawnCalibration,
     DrawnSample,
     ReaderCalibration,
+    calibration_source,
     call_reader,
     samples,
     samples_digest,
 )
 from modelwright.graph import load
 from modelwright.models import sizes_in
-from modelwright.vocabulary import OnProgress
+from modelwright.vocabulary import Data, OnProgress
 from modelwright.worker import progress, run, task
 
 if TYPE_CHECKING:
@@ -57,9 +58,9 @@ def draw(
     return DrawnCalibration(str(folder), source.path, found)
 
 
-def data_sizes(source: CalibrationSource, model: Path) -> dict[str, int]:
+def data_sizes(data: Data, model: Path) -> dict[str, int]:
     """The symbolic dimensions that the first sample shows, looked at in a child."""
-    return run(read_sizes.call(source, str(model)), timeout=_PATIENCE_S).unwrap()
+    return run(read_sizes.call(calibration_source(data), str(model)), timeout=_PATIENCE_S).unwrap()
 
 
 @task

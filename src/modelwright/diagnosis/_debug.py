@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from modelwright._scratch import scratch
@@ -14,7 +14,7 @@ from modelwright.errors import UsageError
 from modelwright.graph import model_bytes
 from modelwright.models import model_files, onnx_of
 from modelwright.targets import Target, parse_target
-from modelwright.vocabulary import InputSpec, OnProgress
+from modelwright.vocabulary import Data, InputSpec, OnProgress
 from modelwright.worker import read_so_far, run
 
 _LIMIT_S = 1800.0
@@ -23,18 +23,15 @@ _SMALLEST_BUDGET = 1 << 20
 
 @dataclass(frozen=True)
 class DebugOptions:
-    """How to compare. `data` is `random`, an .npz file, a folder of them, or file.py:function; `scale` is for uint8.
+    """How to compare, on which samples (`DEFAULT_SAMPLES` of them unless the data says how many).
 
     `recorded` is what the export knows about the inputs, where the model does not lie in its build folder.
     """
 
-    data: str = "random"
-    samples: int = DEFAULT_SAMPLES
-    seed: int = 0
+    data: Data = field(default_factory=Data)
     memory_budget: int = DEFAULT_BUDGET
     target: Target | None = None
     origin: bool = True
-    scale: float | None = None
     recorded: InputSpec | None = None
 
 
@@ -75,11 +72,11 @@ def _request(wanted: Path, quantized: Path, options: DebugOptions, target: Targe
         float_model=str(wanted),
         quant_model=str(quantized),
         target=target,
-        source=data_source(options.data, options.seed, wanted, options.recorded),
-        samples=options.samples,
+        source=data_source(options.data, wanted, options.recorded),
+        samples=options.data.samples or DEFAULT_SAMPLES,
         budget=options.memory_budget,
         origin=options.origin,
-        scale=options.scale,
+        scale=options.data.scale,
         so_far=str(so_far),
     )
 
@@ -92,10 +89,6 @@ def _needed(request: DebugRequest) -> int | None:
 
 
 def _check(options: DebugOptions, quant_model: str | Path | None, target: Target) -> None:
-    if options.samples < 1:
-        raise UsageError(
-            f"{options.samples} samples cannot be compared", cause="it takes at least one", fix="use --samples 8"
-        )
     if options.memory_budget < _SMALLEST_BUDGET:
         raise UsageError(
             "the memory budget is too small", cause="it must be at least 1 MiB", fix="use --memory-budget 512MiB"

@@ -13,7 +13,7 @@ from modelwright.data import CalibrationSource, RandomCalibration, calibration_s
 from modelwright.errors import InputError
 from modelwright.graph import Graph, ValueSpec, load, summary
 from modelwright.models import specs_from_graph
-from modelwright.vocabulary import InputSpec
+from modelwright.vocabulary import Data, InputSpec
 
 if TYPE_CHECKING:
     import numpy as np
@@ -84,12 +84,11 @@ class Feed:
         return (array.astype(np.float64) * self.scale).astype(np.float32)
 
 
-def data_source(text: str, seed: int, model: Path, recorded: InputSpec | None = None) -> CalibrationSource:
+def data_source(data: Data, model: Path, recorded: InputSpec | None = None) -> CalibrationSource:
     """What the user names; made-up samples follow what an export recorded, also for a copy away from its build."""
-    source = calibration_source(text, seed)
-    if isinstance(source, RandomCalibration):
-        return RandomCalibration(seed, specs_from_graph(load(model), recorded=recorded))
-    return source
+    if data.random:
+        return RandomCalibration(data.seed, specs_from_graph(load(model), recorded=recorded))
+    return calibration_source(data)
 
 
 def make_feed(source: CalibrationSource, graph: Graph, count: int, scale: float | None = None) -> Feed:

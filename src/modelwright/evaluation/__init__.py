@@ -4,7 +4,6 @@ from modelwright.evaluation._evaluate import (
     evaluate,
 )
 from modelwright.evaluation._types import (
-    DataChoice,
     EvalData,
     EvalInterrupted,
     EvalOptions,
@@ -17,7 +16,6 @@ from modelwright.evaluation.tasks import (
 
 __all__ = [
     "CustomTask",
-    "DataChoice",
     "EvalData",
     "EvalInterrupted",
     "EvalOptions",

@@ -11,8 +11,8 @@ from modelwright._json import loads
 from modelwright._lazy import lazy
 from modelwright.data import read_array, read_npz
 from modelwright.errors import InputError, WrightError
-from modelwright.evaluation._types import DataChoice
 from modelwright.evaluation.tasks import Row
+from modelwright.vocabulary import Data
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,7 +23,6 @@ huggingface_hub = lazy("huggingface_hub")
 
 SHARED = "shared."
 NAMES = "label_names"
-RANDOM = "random"
 _HUB_S = 10.0
 _IMAGES = frozenset({".png", ".jpg", ".jpeg", ".bmp", ".webp", ".ppm", ".pgm", ".tif", ".tiff"})
 
@@ -39,7 +38,7 @@ class Dataset:
     shared: Mapping[str, Any] = field(default_factory=dict)
 
 
-def open_dataset(choice: DataChoice) -> Dataset:
+def open_dataset(choice: Data) -> Dataset:
     """Recognise what the user pointed at. No rows at all is an error."""
     path = Path(choice.source).expanduser()
     if path.is_dir():

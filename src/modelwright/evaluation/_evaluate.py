@@ -8,18 +8,17 @@ from pathlib import Path
 
 from modelwright._scratch import scratch
 from modelwright.errors import InputError, UsageError
-from modelwright.evaluation._dataset import RANDOM
 from modelwright.evaluation._models import Side
 from modelwright.evaluation._parts import Parts, parts_of
 from modelwright.evaluation._run import EvalJob, measure_pair
-from modelwright.evaluation._types import DataChoice, EvalInterrupted, EvalOptions, EvalResult, EvalSide
+from modelwright.evaluation._types import EvalInterrupted, EvalOptions, EvalResult, EvalSide
 from modelwright.evaluation._verdict import judge, unjudged
 from modelwright.evaluation.tasks import scored_task
 from modelwright.evaluation.tasks._custom import check_reference
 from modelwright.graph import model_bytes
 from modelwright.models import BuildSource, HfSource, digests_of, fetch, model_files, read_build, resolve
 from modelwright.targets import parse_target
-from modelwright.vocabulary import OnProgress
+from modelwright.vocabulary import Data, OnProgress
 from modelwright.worker import read_so_far, run
 
 _STALL_S = 1800.0
@@ -29,7 +28,7 @@ _MODEL = "model.onnx"
 def evaluate(
     candidate: str | Path,
     reference: str | Path,
-    data: DataChoice,
+    data: Data,
     task: str | None = None,
     options: EvalOptions | None = None,
     *,
@@ -77,7 +76,7 @@ def evaluate(
 def _needed(job: EvalJob) -> int | None:
     """The bytes it works on; what PyTorch, a data set by name or the user's metric take is unknown."""
     models, data = (job.candidate.model, job.reference.model), Path(job.data.source).expanduser()
-    if job.metric is not None or not (data.exists() or job.data.source == RANDOM):
+    if job.metric is not None or not (data.exists() or job.data.random):
         return None
     files = [path for path in (data, *data.rglob("*")) if path.is_file()]
     paths = [model for model in models if isinstance(model, str)]
@@ -86,7 +85,7 @@ def _needed(job: EvalJob) -> int | None:
     return sum(map(model_bytes, paths)) + sum(path.stat().st_size for path in files)
 
 
-def _checked(data: DataChoice, task: str | None, options: EvalOptions) -> str | None:
+def _checked(data: Data, task: str | None, options: EvalOptions) -> str | None:
     """The task's one spelling; combinations that mean nothing are refused before anything runs."""
     name = scored_task(task) if task is not None else None
     if options.metric is not None:
@@ -99,10 +98,8 @@ def _checked(data: DataChoice, task: str | None, options: EvalOptions) -> str | 
         (options.span is not None and not scored, "--span needs a metric", "Add --task or --metric."),
         (options.span is not None and not 0 < options.span < math.inf, "--span must be positive", "--span 1.0"),
         (bool(options.settings) and name is None, "--set is for tasks", "Add --task."),
-        (data.samples is not None and data.samples < 1, f"{data.samples} samples decide nothing", "--samples 500"),
-        (scored and data.source == RANDOM, "made-up inputs have no labels", "Use --data random with --outputs only."),
+        (scored and data.random, "made-up inputs have no labels", "Use --data random with --outputs only."),
         (_gated(options) and not options.outputs, "--min-cosine and --min-sqnr compare outputs", "Add --outputs."),
-        (data.scale is not None and data.scale <= 0, "--scale must be positive", "--scale 1/255"),
     ):
         if wrong:
             raise UsageError(problem, cause="these options do not go together or mean nothing", fix=fix)

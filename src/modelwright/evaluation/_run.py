@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING, Any
 from modelwright._lazy import lazy
 from modelwright.data import generate
 from modelwright.errors import InputError, UsageError
-from modelwright.evaluation._dataset import RANDOM, Dataset, open_dataset, selected
+from modelwright.evaluation._dataset import Dataset, open_dataset, selected
 from modelwright.evaluation._feeds import Feeder, split
 from modelwright.evaluation._models import Model, Side, open_model
 from modelwright.evaluation._parts import DECODER_IDS
 from modelwright.evaluation._prepare import Preparer
-from modelwright.evaluation._types import DataChoice, EvalData, EvalOutput, EvalSide, SampleFailure
+from modelwright.evaluation._types import EvalData, EvalOutput, EvalSide, SampleFailure
 from modelwright.evaluation.tasks import Context, CustomTask, EvalTask, Metric, Outputs, Row, make_task
 from modelwright.graph import load, summary
 from modelwright.metrics import Accumulator
 from modelwright.models import HfSource, read_config, specs_from_graph
+from modelwright.vocabulary import RANDOM, Data
 from modelwright.worker import SoFar, progress, task
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class EvalJob:
 
     candidate: Side
     reference: Side
-    data: DataChoice
+    data: Data
     task: str | None
     metric: str | None
     settings: Mapping[str, str]
@@ -79,7 +80,7 @@ class Measured:
 @task
 def measure_pair(job: EvalJob) -> Measured:
     """Open both models, run every chosen row through both, and score them."""
-    data = _random_rows(job) if job.data.source == RANDOM else open_dataset(job.data)
+    data = _random_rows(job) if job.data.random else open_dataset(job.data)
     indexes = selected(data.count, job.data.samples, job.data.seed)
     progress("opening the candidate")
     with closing(open_model(job.candidate)) as candidate:

@@ -14,18 +14,6 @@ from modelwright.vocabulary import Result
 
 
 @dataclass(frozen=True)
-class DataChoice:
-    """Which samples. `source` is a path, `random`, or a `datasets` id with :config and @split behind it."""
-
-    source: str
-    samples: int | None = None
-    seed: int = 0
-    scale: float | None = None
-    processor: str | None = None
-    columns: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class EvalOptions:
     """Beside the models and the data. `metric` is `file.py:function`; `settings` are the task's own.
 

@@ -12,7 +12,7 @@ from modelwright.data import generate, load_npz
 from modelwright.errors import UsageError
 from modelwright.graph import Graph, ModelSummary, ValueSpec, load, summary
 from modelwright.models import FileDigest, model_files, onnx_of, specs_from_graph
-from modelwright.vocabulary import InputSpec
+from modelwright.vocabulary import Data, InputSpec
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,13 +22,12 @@ _BATCH_NAME = re.compile(r"batch|^[nb]$", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class InputChoice:
-    """Where the inputs come from: an .npz file, or made up from a seed with these sizes.
+    """Where the inputs come from, and in which sizes they are made up.
 
     `recorded` is what the export knows about the inputs, where the model does not lie in its build folder.
     """
 
-    data: Path | None = None
-    seed: int = 0
+    data: Data = field(default_factory=Data)
     batch: int | None = None
     dims: Mapping[str, int] = field(default_factory=dict)
     recorded: InputSpec | None = None
@@ -76,18 +75,18 @@ def make_subject(text: str | Path, inputs: InputChoice) -> Subject:
     path = onnx_of(text)
     graph = load(path)
     model = summary(graph)
-    if inputs.data is not None:
+    if not inputs.data.random:
         _refuse_sizes(inputs)
-        return Subject(path, graph, model, load_npz(inputs.data, model.inputs), model_files(path))
+        return Subject(path, graph, model, load_npz(inputs.data.source, model.inputs), model_files(path))
     sizes = {**_batch_dims(model, inputs.batch), **inputs.dims}
     specs = specs_from_graph(graph, sizes=sizes, recorded=inputs.recorded)
-    return Subject(path, graph, model, generate(specs, inputs.seed), model_files(path))
+    return Subject(path, graph, model, generate(specs, inputs.data.seed), model_files(path))
 
 
 def _refuse_sizes(inputs: InputChoice) -> None:
     if inputs.batch is not None or inputs.dims:
         raise UsageError(
-            "--input-data and sizes exclude each other",
+            "`data` and sizes exclude each other",
             cause="the arrays in the file have their sizes already",
             fix="leave out --batch and --dim, or the file",
         )

@@ -142,7 +142,7 @@ def _fill(graph: Graph, value: ValueSpec, sizes: Sequence[int]) -> Fill:
     raise InputError(
         f"input {value.name} takes integers of an unknown range",
         cause="it indexes no table in the graph, and its name says nothing",
-        fix="Give real inputs as an .npz file: --calibration for a build, --input-data for a measurement.",
+        fix="Give real inputs with --data.",
     )
 
 

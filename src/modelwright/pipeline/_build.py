@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import TypeAdapter
 
-from modelwright.data import CalibrationSource, ReaderCalibration, calibration_source, drawn
+from modelwright.data import CalibrationSource, calibration_source, drawn
 from modelwright.errors import InputError
 from modelwright.graph import load, summary
 from modelwright.models import HfSource, OnnxSource, fetch, recorded_inputs
@@ -24,7 +24,7 @@ from modelwright.plans import ModelInput, StageCall, StageResult, peek_stage, ru
 from modelwright.stages.export import ExportOutcome, Link
 from modelwright.stages.validate import ValidateOutcome
 from modelwright.store import Store
-from modelwright.vocabulary import InputSpec, OnProgress, Progress, silent, within
+from modelwright.vocabulary import Data, InputSpec, OnProgress, Progress, silent, within
 from modelwright.worker import Worker
 
 _EXPORT = TypeAdapter(ExportOutcome)
@@ -128,7 +128,7 @@ def _data(
 
     tell = within(on_progress, "samples", _name(source))
 
-    return drawn(calibration_source(recipe.calibration), max(counts), store.root.parent, tell)
+    return drawn(calibration_source(recipe.data), max(counts), store.root.parent, tell)
 
 
 def plan(source: OnnxSource | HfSource, recipe: Recipe, *, store: Store) -> tuple[PlannedStage, ...]:
@@ -210,9 +210,9 @@ def _component(name: str, subject: Subject, first: StageResult, job: Job) -> Bui
 def _planned(name: str, subject: Subject, recipe: Recipe, store: Store) -> Iterator[PlannedStage]:
     """Walk the stages as a build would, until one has not been made yet."""
     model: ModelInput | None = subject.exported
-    unread = isinstance(calibration_source(recipe.calibration), ReaderCalibration)
+    unread = recipe.data.function
     # To ask which stages there are, any data will do.
-    asked = recipe.model_copy(update={"calibration": "random"}) if unread else recipe
+    asked = recipe.model_copy(update={"data": Data()}) if unread else recipe
     for make in (optimize_call, quantize_call, validate_call, compile_call):
         reads = unread and make in (quantize_call, validate_call)
         if model is None or reads:

@@ -150,6 +150,6 @@ def _with_data(size: int, data: CalibrationSource | None) -> int | None:
 
 def calibration_of(subject: Subject, recipe: Recipe, seed: int | None = None) -> CalibrationSource:
     """The recipe's data; made-up samples are made from what the export knows about its inputs."""
-    if recipe.calibration == "random":
-        return RandomCalibration(recipe.calibration_seed if seed is None else seed, subject.inputs)
-    return subject.data or calibration_source(recipe.calibration)
+    if recipe.data.random:
+        return RandomCalibration(recipe.data.seed if seed is None else seed, subject.inputs)
+    return subject.data or calibration_source(recipe.data)

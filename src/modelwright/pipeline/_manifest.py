@@ -84,12 +84,18 @@ def _eps() -> dict[str, str]:
 
 
 def _shown(recipe: Recipe) -> Recipe:
-    """Without a path of this machine: calibration data is named as seen from here, or by its own name."""
-    path = Path(recipe.calibration)
+    """Without a path of this machine: data is named as seen from here, or by its own name."""
+    data = recipe.data
+    labels, processor = data.labels and _near(data.labels), data.processor and _near(data.processor)
+    near = dataclasses.replace(data, source=_near(data.source), labels=labels, processor=processor)
+    return recipe.model_copy(update={"data": near})
+
+
+def _near(text: str) -> str:
+    path = Path(text)
     if not path.is_absolute():
-        return recipe
-    near = path.relative_to(Path.cwd()).as_posix() if path.is_relative_to(Path.cwd()) else path.name
-    return recipe.model_copy(update={"calibration": near})
+        return text
+    return path.relative_to(Path.cwd()).as_posix() if path.is_relative_to(Path.cwd()) else path.name
 
 
 def _entry(result: BuildResult, component: Built) -> dict[str, Any]:

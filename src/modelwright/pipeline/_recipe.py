@@ -6,19 +6,20 @@ import json
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from modelwright._json import dumps, loads, plain
 from modelwright._output import SEAL
-from modelwright.errors import InputError, did_you_mean
+from modelwright.errors import InputError, UsageError, did_you_mean
 from modelwright.models import require_file
 from modelwright.stages.compile import CompileParams
 from modelwright.stages.export import ExportParams
 from modelwright.stages.optimize import OptimizeParams
 from modelwright.stages.quantize import QuantizeParams
 from modelwright.stages.validate import ValidateParams
+from modelwright.vocabulary import Data
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -36,20 +37,27 @@ class Reasons:
     reduce_range: str | None = None
 
 
+def _source_alone(value: object) -> object:
+    return {"source": value} if isinstance(value, str) else value
+
+
+RecipeData = Annotated[Data, BeforeValidator(_source_alone)]
+_DATA: TypeAdapter[Data] = TypeAdapter(RecipeData)
+
+
 class Recipe(BaseModel):
     """A section that is null is a stage that does not run."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[2] = 2
     policy_version: int = Field(description="What `auto` meant when this was resolved.")
     target: str = Field(description="As in --target, for example qnn-npu:soc=x-elite.")
     precision: str = Field(description="The precision the finished artifact must measure.")
     export: ExportParams | None = Field(description="Hugging Face sources only.")
     optimize: OptimizeParams | None
     quantize: QuantizeParams | None
-    calibration: str = Field("random", description="random, a folder of .npz, one .npz, or file.py:function.")
-    calibration_seed: int = 0
+    data: RecipeData = Field(Data(), description="Real samples; a word alone is its source.")
     compile: CompileParams | None
     validation: ValidateParams = ValidateParams()
     reasons: Reasons = Field(Reasons(), description="Written by resolving, never read.")
@@ -69,7 +77,22 @@ def read_layer(path: Path) -> Layer:
         ) from None
     if not isinstance(found, dict):
         raise InputError(f"{path.name} is not a recipe", cause="it holds no table", fix="see `wright config --help`")
-    return {key: value for key, value in found.items() if key != _SEALED}
+    layer = {key: value for key, value in found.items() if key != _SEALED}
+    _refuse_old(layer, path.name)
+    return layer
+
+
+def _refuse_old(layer: Layer, origin: str) -> None:
+    """What earlier versions wrote, with the words of today."""
+    source, seed = layer.get("calibration"), layer.get("calibration_seed")
+    if source is None and seed is None and layer.get("schema_version", 2) != 1:
+        return
+    lines = [f"source = {json.dumps(source or 'random')}"] + ([f"seed = {seed}"] if seed else [])
+    raise InputError(
+        f"{origin} is a recipe of an earlier version",
+        cause="calibration and calibration_seed have become the table [data], and schema_version is 2",
+        fix=f"write schema_version = 2 and, in place of both, a table [data] with {' and '.join(lines)}",
+    )
 
 
 def require_layer(layer: Layer, origin: str) -> None:
@@ -102,6 +125,13 @@ def make_recipe(layer: Layer, origin: str) -> Recipe:
         return Recipe.model_validate(layer)
     except ValidationError as error:
         raise _explained(error.errors()[0], origin) from None
+    except UsageError as error:
+        raise InputError(f"{origin}: {error.problem}", cause=error.cause, fix=error.fix) from None
+
+
+def make_data(value: object) -> Data:
+    """The table [data] of a recipe that was checked."""
+    return _DATA.validate_python(value)
 
 
 def toml_text(recipe: Recipe) -> str:

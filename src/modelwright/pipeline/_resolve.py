@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from modelwright.data import ReaderCalibration, calibration_source, data_sizes
+from modelwright.data import data_sizes
 from modelwright.errors import UsageError
 from modelwright.graph import load, summary
 from modelwright.models import HfSource, OnnxSource, symbolic_dims, symbolic_sizes
-from modelwright.pipeline._recipe import Layer, Recipe, make_recipe, merged, require_layer
+from modelwright.pipeline._recipe import Layer, Recipe, make_data, make_recipe, merged, require_layer
 from modelwright.pipeline._weights import settle_weights
 from modelwright.stages.optimize import PRESETS, resolve_passes
 from modelwright.stages.quantize import canonical, steps_of
 from modelwright.targets import Target, catalogue, on_this_host, parse_target
+from modelwright.vocabulary import Data
 
 DEFAULT_PASSES = ("portable",)
 # Made-up inputs show that a graph was put together rightly, and no more of them would show more.
@@ -29,8 +30,9 @@ class Wishes:
 
     precision: str | None = None
     passes: tuple[str, ...] | None = None
-    calibration: str | None = None
+    data: Data | None = None
     samples: int | None = None
+    seed: int | None = None
     compile: bool | None = None
     opset: int | None = None
     dims: tuple[tuple[str, int], ...] = ()
@@ -62,8 +64,9 @@ def resolve_recipe(
     layer = merged(layer, _said(wishes, layer, target))
     layer["target"], layer["precision"] = str(target), precision
     layer["quantize"] = {**(layer["quantize"] or {}), "precision": precision} if quantize else None
-    if wishes.samples is not None and quantize:
-        layer["quantize"]["samples"] = wishes.samples
+    layer["data"] = data = _data(wishes, layer)
+    if data.samples is not None and quantize:
+        layer["quantize"]["samples"] = data.samples
     _spell_out(layer, source, target, wishes, planning=planning)
     return settle_weights(make_recipe(layer, "the recipe"), target, asked)
 
@@ -119,8 +122,6 @@ def _defaults(source: OnnxSource | HfSource, target: Target) -> Layer:
 
 def _said(wishes: Wishes, layer: Layer, target: Target) -> Layer:
     said: Layer = {}
-    if wishes.calibration is not None:
-        said["calibration"] = wishes.calibration
     if wishes.passes is not None:
         said["optimize"] = {"passes": list(wishes.passes)}
     if wishes.opset is not None:
@@ -132,6 +133,13 @@ def _said(wishes: Wishes, layer: Layer, target: Target) -> Layer:
         _require_compiler(target)
         said["compile"] = {"target": str(target)}
     return said
+
+
+def _data(wishes: Wishes, layer: Layer) -> Data:
+    """What was said replaces the recipe's data as a whole; how many and by which seed can be said alone."""
+    data = wishes.data or make_data(layer.get("data", {}))
+    seed = data.seed if wishes.seed is None else wishes.seed
+    return replace(data, samples=wishes.samples or data.samples, seed=seed)
 
 
 def _require_compiler(target: Target) -> None:
@@ -147,7 +155,7 @@ def _spell_out(layer: Layer, source: OnnxSource | HfSource, target: Target, wish
     """Presets become passes, and an NPU gets fixed shapes, so that the recipe says what will really run."""
     if layer["compile"] is not None:
         layer["compile"] = {**layer["compile"], "target": str(target)}
-    if layer.get("calibration", "random") == "random" and isinstance(layer["validation"], dict):
+    if layer["data"].random and isinstance(layer["validation"], dict):
         layer["validation"] = {"samples": MADE_UP_SAMPLES, **layer["validation"]}
     optimize: dict[str, Any] | None = layer["optimize"]
     if optimize is None and not wishes.dims:
@@ -157,18 +165,17 @@ def _spell_out(layer: Layer, source: OnnxSource | HfSource, target: Target, wish
     optimize["passes"] = list(resolve_passes(names))
     sizes = dict(optimize.get("fix_dims") or ())
     if "fix_dims" not in optimize and isinstance(source, OnnxSource) and target.device in _FIXED_SHAPE_DEVICES:
-        sizes = _sizes(Path(source.path), str(layer.get("calibration", "random")), dict(wishes.dims), planning=planning)
+        sizes = _sizes(Path(source.path), layer["data"], dict(wishes.dims), planning=planning)
     optimize["fix_dims"] = sorted({**sizes, **dict(wishes.dims)}.items())
     layer["optimize"] = optimize
 
 
-def _sizes(model: Path, calibration: str, said: dict[str, int], *, planning: bool) -> dict[str, int]:
+def _sizes(model: Path, data: Data, said: dict[str, int], *, planning: bool) -> dict[str, int]:
     """What is said, then what the user's data has, then what a dimension's name suggests."""
-    data = calibration_source(calibration)
-    if planning and isinstance(data, ReaderCalibration):
+    if planning and data.function:
         return {}
     graph = load(model)
-    seen = data_sizes(data, model) if calibration != "random" and symbolic_dims(graph) - said.keys() else {}
+    seen = data_sizes(data, model) if not data.random and symbolic_dims(graph) - said.keys() else {}
     return symbolic_sizes(graph, {**seen, **said})
 
 
@@ -178,7 +185,7 @@ def waits_for_reader(source: OnnxSource | HfSource, recipe: Recipe) -> bool:
     return (
         isinstance(source, OnnxSource)
         and recipe.optimize is not None
-        and isinstance(calibration_source(recipe.calibration), ReaderCalibration)
+        and recipe.data.function
         and parse_target(recipe.target).device in _FIXED_SHAPE_DEVICES
         and bool(symbolic_dims(load(source.path)) - fixed.keys())
     )

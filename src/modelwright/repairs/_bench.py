@@ -17,7 +17,7 @@ from modelwright.repairs._types import FixOptions, FixPlan, FixScore
 from modelwright.stages.optimize import run_optimize
 from modelwright.stages.quantize import QuantizeParams, name_all, run_quantize
 from modelwright.targets import placement
-from modelwright.vocabulary import OnProgress, Progress
+from modelwright.vocabulary import Data, OnProgress, Progress
 from modelwright.worker import Result, Task, Worker
 
 T = TypeVar("T")
@@ -57,7 +57,7 @@ class Bench:
         self._scores: dict[tuple[Path, int], FixScore] = {}
         self._reference: dict[int, FixScore] = {}
         self._places: dict[Path, Placed] = {}
-        self._drawn: dict[tuple[str, int], CalibrationSource] = {}
+        self._drawn: dict[Data, CalibrationSource] = {}
         self.recorded = recorded_inputs(model)
         self._size = _needed(model, plan.calibration, options)
         self.base = self._prepared(model)
@@ -158,7 +158,7 @@ class Bench:
         return Path(self._run(name_all.call(str(model), str(folder))).unwrap())
 
     def _quantized(self, params: QuantizeParams, folder: Path) -> Candidate:
-        data = self._source(self._plan.calibration, self._plan.calibration_seed)
+        data = self._source(self._plan.calibration)
         path = folder / "model.onnx"
         try:
             call = run_quantize.call(str(self.base), str(folder), params, data)
@@ -168,19 +168,21 @@ class Bench:
         return Candidate(params, path, model_bytes(path))
 
     def _job(self, half: int) -> ScoreJob:
-        source = self._source(self.options.data, self.options.seed)
+        source = self._source(self.options.data)
         answers = self._folder / "answers"
         answers.mkdir(exist_ok=True)
         options = self.options
-        return ScoreJob(str(self.base), str(answers), source, self.half, half, options.scale, self.metric, self.exact)
+        return ScoreJob(
+            str(self.base), str(answers), source, self.half, half, options.data.scale, self.metric, self.exact
+        )
 
-    def _source(self, text: str, seed: int) -> CalibrationSource:
+    def _source(self, data: Data) -> CalibrationSource:
         """The samples of the user's own function are drawn once for all candidates."""
-        if (text, seed) not in self._drawn:
-            source = data_source(text, seed, self.base, self.recorded)
+        if data not in self._drawn:
+            source = data_source(data, self.base, self.recorded)
             count = max(self.options.samples, self._plan.quantize.samples)
-            self._drawn[text, seed] = draw(source, count, self._new_folder("samples"))
-        return self._drawn[text, seed]
+            self._drawn[data] = draw(source, count, self._new_folder("samples"))
+        return self._drawn[data]
 
     def _run(self, task: Task[T]) -> Result[T]:
         return self._worker.run(task, timeout=_LIMIT_S, size=self._size)
@@ -191,7 +193,7 @@ class Bench:
         return folder
 
 
-def _needed(model: Path, calibration: str, options: FixOptions) -> int | None:
+def _needed(model: Path, calibration: Data, options: FixOptions) -> int | None:
     """The bytes the work is about; unknown when the user's own code gives the samples."""
-    data = [data_bytes(calibration_source(text)) for text in (calibration, options.data)]
+    data = [data_bytes(calibration_source(each)) for each in (calibration, options.data)]
     return None if None in data else model_bytes(model) + sum(size or 0 for size in data)

@@ -67,13 +67,7 @@ def keeps_to_7_bits(model: str | Path) -> bool:
 def _search(bench: Bench, plan: FixPlan, options: FixOptions, start: Candidate) -> _Found:
     """Every level that suits the target is tried; the one that holds together best on it wins."""
     bench.say(Progress("looking for where the noise is made"))
-    asked = DebugOptions(
-        data=options.data,
-        samples=min(8, bench.half),
-        seed=options.seed,
-        scale=options.scale,
-        recorded=bench.recorded,
-    )
+    asked = DebugOptions(data=replace(options.data, samples=min(8, bench.half)), recorded=bench.recorded)
     report = debug(bench.base, start.path, asked)
     base = view(str(bench.base))
     saturated = report.saturated and not bench.exact
@@ -185,7 +179,7 @@ def _result(
         builds=bench.builds,
         choose_samples=rows[1].choose.samples if rows[1].choose else 0,
         check_samples=rows[1].check.samples if rows[1].check else 0,
-        random_data=bench.options.data == "random",
+        random_data=bench.options.data.random,
         strategies=levels,
     )
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from modelwright.judge import Allowance, VerdictKind
 from modelwright.stages.optimize import OptimizeParams
 from modelwright.stages.quantize import QuantizeParams, TensorOverride
 from modelwright.targets import Target
+from modelwright.vocabulary import Data
 
 Met = Literal[VerdictKind.MET, VerdictKind.ALREADY_MET, VerdictKind.NOT_MET]
 Level = Literal["16bit", "float"]
@@ -22,8 +23,7 @@ class FixPlan:
 
     optimize: OptimizeParams | None
     quantize: QuantizeParams
-    calibration: str = "random"
-    calibration_seed: int = 0
+    calibration: Data = field(default_factory=Data)
 
 
 @dataclass(frozen=True)
@@ -34,16 +34,17 @@ class FixOptions:
     share of samples whose `label` is the best class.
     """
 
-    data: str = "random"
-    samples: int = DEFAULT_FIX_SAMPLES
-    seed: int = 0
-    scale: float | None = None
+    data: Data = field(default_factory=Data)
     target_sqnr: float | None = None
     target_drop: Allowance | None = None
     metric: str | None = None
     target: Target | None = None
     raise_to: RaiseTo = "auto"
     max_builds: int = 40
+
+    @property
+    def samples(self) -> int:
+        return self.data.samples or DEFAULT_FIX_SAMPLES
 
 
 @dataclass(frozen=True)

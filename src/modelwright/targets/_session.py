@@ -139,7 +139,7 @@ class BoundSession:
             raise ExecutionError(
                 f"{self.facts.target} failed while running",
                 cause=one_line(error),
-                fix="try other sizes (--dim) or real inputs (--input-data, --calibration), whichever the command takes"
+                fix="try other sizes (--dim) or real inputs (--data)"
                 if self.facts.requested_ep == CPU_EP
                 else "compare with --target cpu; the worker's log has the EP's own words",
             ) from None

@@ -35,7 +35,7 @@ class Data:
     std: tuple[float, ...] | None = None
     size: tuple[int, int] | None = None
     layout: Layout | None = None
-    columns: Mapping[str, str] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict, hash=False)
     labels: str | None = None
     split: str | None = None
     processor: str | None = None

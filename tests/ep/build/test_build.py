@@ -20,6 +20,7 @@ from modelwright.pipeline import Wishes, build, deliver, plan, resolve_recipe
 from modelwright.stages.validate import Claim, ValidateParams, run_validate
 from modelwright.store import Store
 from modelwright.targets import parse_target
+from modelwright.vocabulary import Data
 from support.models import conv_net, save
 
 EIGHT = ("qnn-npu", "qnn-gpu", "openvino-cpu", "openvino-npu", "openvino-gpu", "cpu", "dml-gpu", "vitisai-npu")
@@ -159,7 +160,7 @@ def test_the_gate_says_how_many_samples_it_ran(source, store, tmp_path):
     assert (made_up.samples, made_up.random_inputs) == (2, True)
     shape = [3, *(dim.dim_value for dim in conv_net().graph.input[0].type.tensor_type.shape.dim[1:])]
     np.savez(tmp_path / "three.npz", **{conv_net().graph.input[0].name: np.ones(shape, np.float32)})
-    recipe = resolve_recipe(source, cpu, Wishes(calibration=str(tmp_path / "three.npz")))
+    recipe = resolve_recipe(source, cpu, Wishes(data=Data(str(tmp_path / "three.npz"))))
     given = build(source, recipe, store=store).components[0].validation
     assert (given.samples, given.random_inputs) == (3, False)
 
@@ -175,7 +176,7 @@ def test_the_best_class_is_asked_for_where_outputs_are_scores(tmp_path, name, ta
     graph = helper.make_graph(nodes, "g", values[:1], values[1:], [weight])
     path = str(save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path))
     np.savez(tmp_path / "data.npz", x=np.random.default_rng(0).standard_normal((3, 8)).astype(np.float32))
-    data = calibration_source(str(tmp_path / "data.npz"))
+    data = calibration_source(Data(str(tmp_path / "data.npz")))
     answer = run_validate(path, path, str(tmp_path), Claim("fp32"), ValidateParams(), data)
     assert ("same best class" in {check.name for check in answer.checks}) == asked
 
@@ -188,7 +189,7 @@ def test_an_artifact_with_other_inputs_fails_its_gate_and_not_the_command(tmp_pa
     paths = [str(save(model, tmp_path, name)) for name, model in (("a.onnx", wanted), ("b.onnx", other))]
     shape = [dim.dim_value for dim in wanted.graph.input[0].type.tensor_type.shape.dim]
     np.savez(tmp_path / "data.npz", **{wanted.graph.input[0].name: np.ones((2, *shape[1:]), np.float32)})
-    data = calibration_source(str(tmp_path / "data.npz"))
+    data = calibration_source(Data(str(tmp_path / "data.npz")))
     answer = run_validate(paths[1], paths[0], str(tmp_path), Claim("fp32"), ValidateParams(), data)
     assert not answer.passed
     assert {check.name for check in answer.checks if not check.passed} == {"same inputs and outputs", "runs on the CPU"}

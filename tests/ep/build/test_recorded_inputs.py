@@ -6,12 +6,13 @@ import json
 import onnxruntime as ort
 import pytest
 
-from modelwright.evaluation import DataChoice, EvalOptions, evaluate
+from modelwright.evaluation import EvalOptions, evaluate
 from modelwright.measure import InputChoice, make_subject
 from modelwright.models import resolve
 from modelwright.pipeline import build, deliver, resolve_recipe
 from modelwright.store import Store
 from modelwright.targets import parse_target
+from modelwright.vocabulary import Data
 
 pytestmark = pytest.mark.skipif(not importlib.util.find_spec("transformers"), reason="needs transformers")
 SEEDS = 24
@@ -52,13 +53,13 @@ def built(tmp_path_factory):
 def test_a_measurement_runs_on_every_seed(built):
     session = ort.InferenceSession(built / "model.onnx", providers=["CPUExecutionProvider"])
     for seed in range(SEEDS):
-        feeds = dict(make_subject(built, InputChoice(seed=seed)).feeds)
+        feeds = dict(make_subject(built, InputChoice(Data(seed=seed))).feeds)
         assert (feeds["input_ids"] == EOS).sum() == 1
         session.run(None, feeds)
 
 
 def test_an_evaluation_on_made_up_inputs_runs_on_every_sample(built):
-    result = evaluate(built, built, DataChoice("random", SEEDS), options=EvalOptions(outputs=True, min_cosine=0.9999))
+    result = evaluate(built, built, Data("random", SEEDS), options=EvalOptions(outputs=True, min_cosine=0.9999))
     assert not result.failures
 
 

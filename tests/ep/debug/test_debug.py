@@ -20,6 +20,7 @@ from modelwright.diagnosis import DebugOptions, debug
 from modelwright.errors import InputError, UsageError
 from modelwright.stages.quantize import QuantizeParams, run_quantize
 from modelwright.targets import parse_target
+from modelwright.vocabulary import Data
 
 INT8 = {"weight_type": q.QuantType.QInt8, "activation_type": q.QuantType.QUInt8}
 HAS_QNN = importlib.util.find_spec("onnxruntime_qnn") is not None and platform.machine() == "x86_64"
@@ -34,7 +35,7 @@ def pair(folder, wanted, got):
 
 def compared(folder, wanted, got, samples=4):
     data = write_samples(folder, samples)
-    return debug(*pair(folder, wanted, got), DebugOptions(data=str(data), samples=samples))
+    return debug(*pair(folder, wanted, got), DebugOptions(data=Data(str(data), samples=samples)))
 
 
 def by_stage(folder, wanted, precision, **params):
@@ -87,7 +88,7 @@ def test_float_weights_that_onnxruntime_takes_back_are_noticed(tmp_path):
 def test_models_without_pairs_are_compared_too(tmp_path, precision, mode):
     wanted = chain()
     paths = by_stage(tmp_path, wanted, precision, op_types=("MatMul",) if precision != "fp16" else (), block_size=16)
-    report = debug(*paths, DebugOptions(samples=2))
+    report = debug(*paths, DebugOptions(data=Data(samples=2)))
     assert (report.status, report.mode) == ("ok", mode)
     assert "w2" in [row.weight_name for row in report.weights]
     assert report.model_outputs[0].cumulative_sqnr_db is not None
@@ -114,7 +115,7 @@ def test_large_weights_stay_on_disk_and_are_still_compared(tmp_path):
     outside = debug(
         tmp_path / "external" / "float.onnx",
         tmp_path / "quant.onnx",
-        DebugOptions(data=str(tmp_path / "data.npz"), samples=4),
+        DebugOptions(data=Data(str(tmp_path / "data.npz"), samples=4)),
     )
     assert inside.weights[0].weight_sqnr_db == outside.weights[0].weight_sqnr_db > 35
     assert inside.activations == outside.activations
@@ -123,7 +124,7 @@ def test_large_weights_stay_on_disk_and_are_still_compared(tmp_path):
 def test_rows_and_json_are_the_same_in_every_process(tmp_path):
     wanted = chain()
     paths = pair(tmp_path, wanted, quantized(wanted, tmp_path, **INT8))
-    first, second = (debug(*paths, DebugOptions(samples=2)) for _ in range(2))
+    first, second = (debug(*paths, DebugOptions(data=Data(samples=2))) for _ in range(2))
     assert first.activations == second.activations
     document = json.loads(dumps(first), parse_constant=lambda name: pytest.fail(name))
     assert {"activations", "weights", "model_outputs", "summary"} <= document.keys()
@@ -138,7 +139,7 @@ def test_nothing_is_written_beside_the_models(tmp_path):
     before = sorted(folder.iterdir())
     folder.chmod(0o555)
     try:
-        debug(*paths, DebugOptions(samples=1))
+        debug(*paths, DebugOptions(data=Data(samples=1)))
     finally:
         folder.chmod(0o755)
     assert sorted(folder.iterdir()) == before
@@ -188,7 +189,7 @@ def test_nan_in_an_output_fails_and_never_vanishes(tmp_path):
 @pytest.mark.parametrize("samples", [0, -1])
 def test_samples_below_one_are_a_usage_error(tmp_path, samples):
     with pytest.raises(UsageError, match="samples"):
-        debug(tmp_path, tmp_path, DebugOptions(samples=samples))
+        debug(tmp_path, tmp_path, DebugOptions(data=Data(samples=samples)))
 
 
 def test_a_missing_file_is_said_by_name(tmp_path):
@@ -203,9 +204,9 @@ def test_pixels_are_never_scaled_by_guess(tmp_path):
     np.savez(tmp_path / "pixels.npz", x=pixels, label=np.zeros(3, np.int64))
     np.savez(tmp_path / "floats.npz", x=(pixels / 255).astype(np.float32))
     with pytest.raises(InputError, match="holds pixels"):
-        debug(*paths, DebugOptions(data=str(tmp_path / "pixels.npz"), samples=3))
-    scaled = debug(*paths, DebugOptions(data=str(tmp_path / "pixels.npz"), samples=3, scale=1 / 255))
-    plain = debug(*paths, DebugOptions(data=str(tmp_path / "floats.npz"), samples=3))
+        debug(*paths, DebugOptions(data=Data(str(tmp_path / "pixels.npz"), samples=3)))
+    scaled = debug(*paths, DebugOptions(data=Data(str(tmp_path / "pixels.npz"), samples=3, scale=1 / 255)))
+    plain = debug(*paths, DebugOptions(data=Data(str(tmp_path / "floats.npz"), samples=3)))
     assert scaled.activations == plain.activations
 
 
@@ -213,7 +214,7 @@ def test_pixels_are_never_scaled_by_guess(tmp_path):
 def test_the_same_model_is_compared_on_the_simulator(tmp_path):
     got = quantized(chain(), tmp_path, **INT8)
     onnx.save(got, tmp_path / "quant.onnx")
-    options = DebugOptions(samples=1, target=parse_target("qnn-npu"))
+    options = DebugOptions(data=Data(samples=1), target=parse_target("qnn-npu"))
     report = debug(tmp_path / "quant.onnx", options=options)
     assert (report.status, report.mode) == ("ok", "same-model")
     assert report.runtimes.simulated
@@ -229,5 +230,5 @@ def test_the_first_sample_of_the_data_is_the_first_that_is_fed(tmp_path):
     paths = pair(tmp_path, wanted, quantized(wanted, tmp_path, **INT8))
     np.savez(tmp_path / "one.npz", x=batch(100)["x"][None])
     many = write_samples(tmp_path, 4)
-    one = debug(*paths, DebugOptions(data=str(tmp_path / "one.npz"), samples=1))
-    assert one.activations == debug(*paths, DebugOptions(data=str(many), samples=1)).activations
+    one = debug(*paths, DebugOptions(data=Data(str(tmp_path / "one.npz"), samples=1)))
+    assert one.activations == debug(*paths, DebugOptions(data=Data(str(many), samples=1))).activations

@@ -17,6 +17,7 @@ from modelwright.repairs import FixOptions, FixPlan, fix
 from modelwright.stages.optimize import PRESETS, OptimizeParams, resolve_passes, run_optimize
 from modelwright.stages.quantize import QuantizeParams, run_quantize
 from modelwright.targets import parse_target
+from modelwright.vocabulary import Data
 from modelwright.worker import run
 
 DEMO = Path(__file__).parents[3] / "demo"
@@ -35,8 +36,8 @@ def calibration(folder: Path, brightness: float, count: int) -> str:
 
 def test_poor_calibration_is_repaired_to_within_a_point_of_float(tmp_path):
     """Calibrated on two dark images, so that everything brighter is clipped."""
-    plan = FixPlan(OptimizeParams(PORTABLE), QuantizeParams("w8a8", samples=2), calibration(tmp_path, 0.3, 2))
-    options = FixOptions(data=str(DATA), samples=600, scale=1 / 255, target_drop=parse_allowance("1pt"))
+    plan = FixPlan(OptimizeParams(PORTABLE), QuantizeParams("w8a8", samples=2), Data(calibration(tmp_path, 0.3, 2)))
+    options = FixOptions(data=Data(str(DATA), samples=600, scale=1 / 255), target_drop=parse_allowance("1pt"))
     result = fix(MODEL, plan, options)
     wanted, before, after = result.rows
     assert result.status == "met"
@@ -53,12 +54,12 @@ def test_every_tensor_of_the_trained_model_is_compared_with_the_simulator(tmp_pa
     for name in ("base", "quant"):
         (tmp_path / name).mkdir()
     run(run_optimize.call(str(MODEL), str(tmp_path / "base"), fixed), timeout=120).unwrap()
-    data = calibration_source(calibration(tmp_path, 1.0, 8))
+    data = calibration_source(Data(calibration(tmp_path, 1.0, 8)))
     call = run_quantize.call(
         str(tmp_path / "base" / "model.onnx"), str(tmp_path / "quant"), QuantizeParams("w8a16", samples=8), data
     )
     run(call, timeout=120).unwrap()
-    options = DebugOptions(data=str(DATA), samples=1, scale=1 / 255, target=parse_target("qnn-npu"))
+    options = DebugOptions(data=Data(str(DATA), samples=1, scale=1 / 255), target=parse_target("qnn-npu"))
     report = debug(tmp_path / "quant", options=options)
     assert report.status == "ok"
     assert report.runtimes.simulated
@@ -71,8 +72,8 @@ def test_the_demos_int8_build_is_repaired(tmp_path, monkeypatch):
     """Every range is too small here, so that a repair in one place makes another clip more."""
     monkeypatch.chdir(DEMO.parent)
     naive = QuantizeParams("w8a8", per_channel=False, op_types=("all",))
-    plan = FixPlan(OptimizeParams(PORTABLE), naive, "demo/calibration.py:dim_images")
-    options = FixOptions(data=str(DATA), samples=1000, scale=1 / 255, target_drop=parse_allowance("2pt"))
+    plan = FixPlan(OptimizeParams(PORTABLE), naive, Data("demo/calibration.py:dim_images"))
+    options = FixOptions(data=Data(str(DATA), samples=1000, scale=1 / 255), target_drop=parse_allowance("2pt"))
     result = fix(MODEL, plan, options)
     assert result.status == "met"
     assert len(result.raised) <= 4
@@ -80,7 +81,7 @@ def test_the_demos_int8_build_is_repaired(tmp_path, monkeypatch):
 
 def test_a_target_that_only_the_float_model_meets_is_said_to_be_out_of_reach(tmp_path):
     """The last candidate has nothing left to quantize: that it is refused ends the search, not the command."""
-    plan = FixPlan(OptimizeParams(PORTABLE), QuantizeParams("w8a8", samples=2), calibration(tmp_path, 0.3, 2))
-    result = fix(MODEL, plan, FixOptions(data=str(DATA), samples=8, scale=1 / 255, target_sqnr=200.0))
+    plan = FixPlan(OptimizeParams(PORTABLE), QuantizeParams("w8a8", samples=2), Data(calibration(tmp_path, 0.3, 2)))
+    result = fix(MODEL, plan, FixOptions(data=Data(str(DATA), samples=8, scale=1 / 255), target_sqnr=200.0))
     assert result.status == "not_met"
     assert not result.raised

@@ -20,6 +20,7 @@ from modelwright.repairs import FixOptions, FixPlan, Promotion, fix, keeps_to_7_
 from modelwright.repairs._actions import combined
 from modelwright.stages.quantize import QuantizeParams, run_quantize
 from modelwright.targets import parse_target, products_saturate
+from modelwright.vocabulary import Data
 
 HAS_QNN = importlib.util.find_spec("onnxruntime_qnn") is not None and platform.machine() == "x86_64"
 needs_qnn = pytest.mark.skipif(not HAS_QNN or sys.platform != "linux", reason="the QNN simulator is not installed")
@@ -34,11 +35,11 @@ def saved(folder, model):
 def plan(folder, params=PER_TENSOR, scale=1.0):
     samples = np.stack([batch(index, scale)["x"] for index in range(8)])
     np.savez(folder / "calibration.npz", x=samples)
-    return FixPlan(None, params, str(folder / "calibration.npz"))
+    return FixPlan(None, params, Data(str(folder / "calibration.npz")))
 
 
 def asked(folder, **options):
-    return FixOptions(data=str(write_samples(folder, 24)), samples=24, **options)
+    return FixOptions(data=Data(str(write_samples(folder, 24)), samples=24), **options)
 
 
 def test_an_outlier_channel_is_found_and_the_rest_stays_quantized(tmp_path):
@@ -128,7 +129,7 @@ def test_exactly_one_target_is_needed(tmp_path, options):
 
 def test_one_sample_cannot_choose_and_check(tmp_path):
     with pytest.raises(UsageError, match="cannot be split"):
-        fix(saved(tmp_path, deep(2)), plan(tmp_path), FixOptions(samples=1, target_sqnr=30.0))
+        fix(saved(tmp_path, deep(2)), plan(tmp_path), FixOptions(data=Data(samples=1), target_sqnr=30.0))
 
 
 @needs_qnn
@@ -188,8 +189,8 @@ def test_a_reader_runs_once_for_all_candidates_and_one_that_leaves_stops_the_rep
         f"    yield from ({{'x': row}} for row in np.load({str(tmp_path / 'calibration.npz')!r})['x'])\n"
     )
     base, options = plan(tmp_path), asked(tmp_path, target_sqnr=20.0)
-    assert fix(model, replace(base, calibration=f"{mine}:read"), options).met
+    assert fix(model, replace(base, calibration=Data(f"{mine}:read")), options).met
     assert (tmp_path / "calls").read_text() == "x"
     mine.write_text("def read():\n    raise SystemExit(0)\n    yield {}\n")
     with pytest.raises(InputError, match=r"the calibration reader mine.py:read failed"):
-        fix(model, replace(base, calibration=f"{mine}:read"), options)
+        fix(model, replace(base, calibration=Data(f"{mine}:read")), options)

@@ -16,6 +16,7 @@ from modelwright.data import calibration_source
 from modelwright.diagnosis import DebugOptions, debug
 from modelwright.diagnosis._run import DebugRequest, run_debug
 from modelwright.targets import parse_target
+from modelwright.vocabulary import Data
 from modelwright.worker import run
 
 SAMPLES = 3
@@ -29,7 +30,9 @@ def report_of(folder, wanted, got, **options):
     onnx.save(wanted, folder / "float.onnx")
     onnx.save(got, folder / "quant.onnx")
     data = write_samples(folder, SAMPLES)
-    return debug(folder / "float.onnx", folder / "quant.onnx", DebugOptions(data=str(data), samples=SAMPLES, **options))
+    return debug(
+        folder / "float.onnx", folder / "quant.onnx", DebugOptions(data=Data(str(data), samples=SAMPLES), **options)
+    )
 
 
 def both_runs(wanted, got):
@@ -272,7 +275,7 @@ def test_matmul_nbits_weights_give_the_true_numbers(tmp_path):
         QuantizeParams("int4", block_size=16, op_types=("MatMul",)),
         RandomCalibration(),
     )
-    report = debug(tmp_path / "float.onnx", tmp_path / "out", DebugOptions(samples=1))
+    report = debug(tmp_path / "float.onnx", tmp_path / "out", DebugOptions(data=Data(samples=1)))
     row = next(row for row in report.weights if row.weight_name == "w2")
     # What the model really multiplies with: its answer to the unit vectors.
     weights = numpy_helper.to_array(next(item for item in wanted.graph.initializer if item.name == "w2"))
@@ -306,7 +309,7 @@ def test_the_answer_does_not_depend_on_the_memory_budget(tmp_path):
         str(tmp_path / "float.onnx"),
         str(tmp_path / "quant.onnx"),
         parse_target("cpu"),
-        calibration_source(str(tmp_path / "data.npz")),
+        calibration_source(Data(str(tmp_path / "data.npz"))),
         SAMPLES,
         1 << 12,
         origin=True,

@@ -14,8 +14,9 @@ from onnx import helper, numpy_helper
 from ep.eval.graphs import CLASSES, FEATURES, WEIGHTS, classifier, passing_on, samples
 from modelwright._json import dumps
 from modelwright.errors import InputError, UsageError
-from modelwright.evaluation import DataChoice, EvalOptions, evaluate
+from modelwright.evaluation import EvalOptions, evaluate
 from modelwright.judge import Allowance, VerdictKind
+from modelwright.vocabulary import Data
 from support.models import FLOAT, model, save, value
 
 POINT = Allowance(0.01, relative=False)
@@ -28,7 +29,7 @@ def pair(tmp_path):
 
 
 def accuracy(candidate, reference, data, task="text-classification", **options):
-    choice = data if isinstance(data, DataChoice) else DataChoice(str(data))
+    choice = data if isinstance(data, Data) else Data(str(data))
     return evaluate(candidate, reference, choice, task, EvalOptions(**options))
 
 
@@ -55,7 +56,7 @@ def test_the_scores_are_those_of_the_model_sample_by_sample(tmp_path, pair):
 
 def test_few_samples_are_inconclusive_and_say_how_many_are_needed(tmp_path, pair):
     reference, data = pair
-    choice = DataChoice(str(data), samples=50)
+    choice = Data(str(data), samples=50)
     found = accuracy(classifier(tmp_path, "same.onnx"), reference, choice, max_drop=Allowance(0.05, False))
     assert found.verdict is VerdictKind.INCONCLUSIVE
     assert found.data.selected == 50
@@ -65,7 +66,7 @@ def test_few_samples_are_inconclusive_and_say_how_many_are_needed(tmp_path, pair
 
 def test_without_a_margin_nothing_is_judged(pair):
     reference, data = pair
-    found = accuracy(reference, reference, DataChoice(str(data), samples=20))
+    found = accuracy(reference, reference, Data(str(data), samples=20))
     assert found.verdict is None
     assert found.comparison.verdict is None
 
@@ -185,11 +186,11 @@ def _two_outputs(*names):
 
 def test_made_up_inputs_are_allowed_for_raw_outputs_only_and_said(tmp_path):
     reference = classifier(tmp_path, "ref.onnx")
-    found = accuracy(reference, reference, DataChoice("random", samples=3), None, outputs=True)
+    found = accuracy(reference, reference, Data("random", samples=3), None, outputs=True)
     assert found.data.kind == "random"
     assert any("made up" in warning for warning in found.warnings)
     with pytest.raises(UsageError, match="no labels"):
-        accuracy(reference, reference, DataChoice("random"))
+        accuracy(reference, reference, Data("random"))
 
 
 def test_a_metric_of_your_own_sees_outputs_and_row(tmp_path, pair):
@@ -308,7 +309,7 @@ def test_perplexity_of_a_bigram_model_is_what_numpy_says(tmp_path):
 
 def test_a_result_never_speaks_of_time(tmp_path, pair):
     reference, data = pair
-    found = accuracy(reference, reference, DataChoice(str(data), samples=5), outputs=True)
+    found = accuracy(reference, reference, Data(str(data), samples=5), outputs=True)
 
     def names(item):
         for key, value_ in item.items():

@@ -13,12 +13,13 @@ import pytest
 from onnx import numpy_helper
 
 from modelwright.errors import InputError, UsageError
-from modelwright.evaluation import DataChoice, EvalOptions, evaluate
+from modelwright.evaluation import EvalOptions, evaluate
 from modelwright.evaluation._parts import parts_of
 from modelwright.models import read_build, resolve
 from modelwright.pipeline import build, deliver, resolve_recipe
 from modelwright.store import Store
 from modelwright.targets import parse_target
+from modelwright.vocabulary import Data
 from support import builds, models
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -106,7 +107,7 @@ def written(ready: Ready, arrays: dict[str, np.ndarray], path: Path, end: int = 
 def test_a_translation_by_encoder_and_decoder_is_pytorchs(t5, tmp_path):
     data = written(t5, prompts(12), tmp_path / "d.npz")
     options = EvalOptions(settings={"longest": str(TOKENS)})
-    found = evaluate(t5.out, t5.folder, DataChoice(str(data)), "translation", options)
+    found = evaluate(t5.out, t5.folder, Data(str(data)), "translation", options)
     assert (found.values.candidate, found.values.reference) == (pytest.approx(1.0), pytest.approx(1.0))
     assert found.reference.engine.startswith("torch")
     assert dict(found.candidate.nodes_per_ep)["CPUExecutionProvider"] > 100
@@ -116,7 +117,7 @@ def test_a_damaged_decoder_shows_in_the_metric(t5, tmp_path):
     data = written(t5, prompts(12), tmp_path / "d.npz")
     settings = {"longest": str(TOKENS), "start": "0", "end": "1"}
     bad = t5.damaged("decoder")
-    found = evaluate(bad, t5.out, DataChoice(str(data)), "summarization", EvalOptions(settings=settings))
+    found = evaluate(bad, t5.out, Data(str(data)), "summarization", EvalOptions(settings=settings))
     assert found.values.reference == pytest.approx(1.0)
     assert found.values.candidate < 0.8
 
@@ -137,7 +138,7 @@ def test_what_a_build_of_several_graphs_cannot_do_is_said(t5, tmp_path, task, se
     settings = {**settings, "end": "98"} if "longest" in settings else settings
     options = EvalOptions(settings=settings, outputs=task is None)
     with pytest.raises(error) as caught:
-        evaluate(t5.out, t5.out, DataChoice(str(data)), task, options)
+        evaluate(t5.out, t5.out, Data(str(data)), task, options)
     assert words in " ".join((caught.value.problem, caught.value.cause, caught.value.fix))
 
 
@@ -148,7 +149,7 @@ def test_speech_is_written_by_a_decoder(tmp_path):
     end = ready.model.generation_config.eos_token_id
     data = written(ready, arrays, tmp_path / "d.npz", end)
     options = EvalOptions(settings={"longest": str(TOKENS)})
-    found = evaluate(ready.out, ready.folder, DataChoice(str(data)), "asr", options)
+    found = evaluate(ready.out, ready.folder, Data(str(data)), "asr", options)
     assert (found.values.candidate, found.values.reference) == (0.0, 0.0)
 
 
@@ -169,7 +170,7 @@ def test_images_are_sorted_by_two_towers(tmp_path):
         label=labels,
         **{f"shared.{name}": array for name, array in texts.items()},
     )
-    found = evaluate(ready.out, ready.folder, DataChoice(str(tmp_path / "d.npz")), "zero-shot-image-classification")
+    found = evaluate(ready.out, ready.folder, Data(str(tmp_path / "d.npz")), "zero-shot-image-classification")
     assert (found.values.candidate, found.values.reference) == (1.0, 1.0)
     assert {item.output for item in found.outputs} == {"image_embeds", "text_embeds"}
     assert all(item.scores.cosine.worst > 0.99999 for item in found.outputs)
@@ -179,7 +180,7 @@ def test_a_text_goes_through_prompt_and_steps(tmp_path):
     ready = Ready("qwen3", tmp_path, sequence_length=8, cache_length=24)
     ids = np.random.default_rng(4).integers(3, 90, (ROWS, 20))
     np.savez(tmp_path / "d.npz", input_ids=ids)
-    choice = DataChoice(str(tmp_path / "d.npz"))
+    choice = Data(str(tmp_path / "d.npz"))
     found = evaluate(ready.out, ready.folder, choice, "text-generation")
     assert found.values.candidate == pytest.approx(found.values.reference, rel=1e-4)
     assert found.outputs[0].scores.cosine.worst > 0.99999

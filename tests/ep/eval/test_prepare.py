@@ -9,9 +9,10 @@ import pytest
 from onnx import helper, numpy_helper
 
 from modelwright.errors import InputError
-from modelwright.evaluation import DataChoice, evaluate
+from modelwright.evaluation import evaluate
 from modelwright.evaluation._prepare import Preparer
 from modelwright.targets import TensorSpec
+from modelwright.vocabulary import Data
 from support.models import FLOAT, model, save, value
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "who", "built", "it", "ada", "did", "good", "bad", "film", "##s"]
@@ -102,7 +103,7 @@ def test_raw_texts_are_evaluated_end_to_end(tmp_path, tokenizer):
     graph = save(model(nodes, *io, weights), tmp_path)
     lines = [{"text": f"{word} film", "label": int(word == "good")} for word in ("good", "bad") * 10]
     (tmp_path / "data.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    choice = DataChoice(str(tmp_path), processor=str(tokenizer))
+    choice = Data(str(tmp_path), processor=str(tokenizer))
     found = evaluate(graph, graph, choice, "text-classification")
     assert found.values.candidate == 1.0
 
@@ -118,7 +119,7 @@ def test_images_of_the_models_size_are_fed_as_they_are_and_others_are_refused(tm
         pixels[..., index] = 255
         for number in range(4):
             pil.fromarray(pixels).save(tmp_path / "photos" / name / f"{number}.png")
-    choice = DataChoice(str(tmp_path / "photos"), scale=1 / 255)
+    choice = Data(str(tmp_path / "photos"), scale=1 / 255)
     found = evaluate(graph, graph, choice, "image-classification")
     assert found.values.candidate == 1.0
     pil.fromarray(np.zeros((5, 4, 3), np.uint8)).save(tmp_path / "photos" / "a_red" / "0.png")

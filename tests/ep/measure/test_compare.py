@@ -22,6 +22,7 @@ from modelwright.measure import (
     UnitPlan,
     compare,
 )
+from modelwright.vocabulary import Data
 from support import models
 
 QUICK = UnitPlan(burst_s=0.01, burst_runs=3, guard_s=0.002, warmup_cap_s=0.02)
@@ -127,7 +128,7 @@ def test_units_of_another_comparison_are_refused(slow, fast, tmp_path):
     compare([str(slow), str(fast)], options(budget_s=0.1)).save(file)
     for arms, changes, what in (
         ([str(slow), f"fast={fast}@level=basic"], {}, "the arms"),
-        ([str(slow), str(fast)], {"inputs": InputChoice(batch=64, seed=1)}, "the inputs"),
+        ([str(slow), str(fast)], {"inputs": InputChoice(Data(seed=1), batch=64)}, "the inputs"),
         ([str(slow), str(fast)], {"by": (0.5,)}, "--by"),
     ):
         with pytest.raises(UsageError) as caught:

@@ -5,12 +5,15 @@ import sys
 from modelwright._json import dumps
 from modelwright.data import calibration_source
 from modelwright.stages.validate import Claim, ValidateParams, run_validate
+from modelwright.vocabulary import Data
 
 reference, data, workdir, *candidates = sys.argv[1:]
 print(
     dumps(
         [
-            run_validate(path, reference, workdir, Claim("w8a8"), ValidateParams(samples=2), calibration_source(data))
+            run_validate(
+                path, reference, workdir, Claim("w8a8"), ValidateParams(samples=2), calibration_source(Data(data))
+            )
             for path in candidates
         ]
     )

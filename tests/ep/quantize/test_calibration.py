@@ -31,6 +31,7 @@ from modelwright.stages.quantize._model import prepare
 from modelwright.stages.quantize._ranges import observe
 from modelwright.stages.quantize._session import open_session
 from modelwright.stages.quantize._static import _watched
+from modelwright.vocabulary import Data
 
 OPERATORS = ("Add", "Conv", "Gemm", "MatMul", "Relu", "Softmax")
 
@@ -173,7 +174,7 @@ def test_folder_archive_and_reader_give_the_same_bytes(tmp_path):
     for index, text in enumerate(texts):
         work = tmp_path / f"work{index}"
         work.mkdir()
-        outcome = run_quantize(source, str(work), QuantizeParams("w8a8"), calibration_source(text))
+        outcome = run_quantize(source, str(work), QuantizeParams("w8a8"), calibration_source(Data(text)))
         assert (outcome.calibration.samples, outcome.calibration.random) == (4, False)
         results.append((outcome.calibration.digest, (work / "model.onnx").read_bytes()))
     assert len(set(results)) == 1

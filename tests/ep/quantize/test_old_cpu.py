@@ -14,6 +14,7 @@ import pytest
 
 from modelwright.data import calibration_source
 from modelwright.stages.quantize import QuantizeParams, run_quantize
+from modelwright.vocabulary import Data
 
 DEMO = Path(__file__).parents[3] / "demo"
 QEMU = shutil.which("qemu-x86_64")
@@ -22,7 +23,7 @@ QEMU = shutil.which("qemu-x86_64")
 def _quantized(model: Path, data: Path, folder: Path, reduced: bool | None) -> Path:
     folder.mkdir()
     params = QuantizeParams("w8a8", samples=4, reduce_range=reduced)
-    run_quantize(str(model), str(folder), params, calibration_source(str(data)))
+    run_quantize(str(model), str(folder), params, calibration_source(Data(str(data))))
     return folder / "model.onnx"
 
 

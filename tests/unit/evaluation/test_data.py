@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 from modelwright.errors import InputError, UsageError
-from modelwright.evaluation import DataChoice
 from modelwright.evaluation._dataset import open_dataset, selected
 from modelwright.evaluation._feeds import Feeder, split
 from modelwright.judge import Allowance, parse_allowance
 from modelwright.targets import TensorSpec
+from modelwright.vocabulary import Data
 
 
 def opened(path, **more):
-    return open_dataset(DataChoice(str(path), **more))
+    return open_dataset(Data(str(path), **more))
 
 
 def feeder(*specs, scale=None, shared=None, may_batch=True):
@@ -177,5 +177,5 @@ def test_a_name_that_is_no_path_is_explained_where_no_package_can_look_it_up(mon
     for name in ("datasets", "huggingface_hub"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(InputError, match="nosuch does not exist") as error:
-        open_dataset(DataChoice("nosuch"))
+        open_dataset(Data("nosuch"))
     assert "modelwright[datasets]" in error.value.fix

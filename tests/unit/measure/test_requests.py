@@ -8,6 +8,7 @@ import pytest
 from modelwright.errors import InputError, UsageError
 from modelwright.measure import CompareOptions, InputChoice, PerfOptions, compare, make_subject, perf
 from modelwright.models import onnx_of
+from modelwright.vocabulary import Data
 from support import models
 
 
@@ -76,7 +77,7 @@ def test_the_batch_is_the_one_really_used(model, tmp_path):
     assert make_subject(model, InputChoice(batch=4)).batch == 4
     assert make_subject(model, InputChoice(dims={"batch": 3})).batch == 3
     np.savez(tmp_path / "x.npz", x=np.zeros((7, 4), np.float32))
-    assert make_subject(model, InputChoice(data=tmp_path / "x.npz")).batch == 7
+    assert make_subject(model, InputChoice(Data(str(tmp_path / "x.npz")))).batch == 7
 
 
 def test_a_fixed_batch_cannot_be_changed(tmp_path):
@@ -86,18 +87,18 @@ def test_a_fixed_batch_cannot_be_changed(tmp_path):
 
 
 def test_inputs_are_the_same_again_for_the_same_seed(model):
-    first, second = (make_subject(model, InputChoice(seed=3)).feeds["x"] for _ in range(2))
+    first, second = (make_subject(model, InputChoice(Data(seed=3))).feeds["x"] for _ in range(2))
     assert (first == second).all()
-    assert (first != make_subject(model, InputChoice(seed=4)).feeds["x"]).any()
+    assert (first != make_subject(model, InputChoice(Data(seed=4))).feeds["x"]).any()
 
 
 def test_npz_with_wrong_keys_is_refused_with_the_right_ones(model, tmp_path):
     np.savez(tmp_path / "x.npz", z=np.zeros((1, 4), np.float32))
     with pytest.raises(InputError) as caught:
-        make_subject(model, InputChoice(data=tmp_path / "x.npz"))
+        make_subject(model, InputChoice(Data(str(tmp_path / "x.npz"))))
     assert "x is missing" in caught.value.cause
     with pytest.raises(UsageError):
-        make_subject(model, InputChoice(data=tmp_path / "x.npz", batch=2))
+        make_subject(model, InputChoice(Data(str(tmp_path / "x.npz")), batch=2))
 
 
 def test_a_hugging_face_folder_is_told_to_build_first(tmp_path):

@@ -10,6 +10,7 @@ from modelwright.errors import InputError, UsageError
 from modelwright.models import OnnxSource
 from modelwright.pipeline import Recipe, Wishes, make_recipe, read_layer, resolve_recipe, toml_text
 from modelwright.targets import Cpu, _isa, parse_target
+from modelwright.vocabulary import Data
 from support.models import conv_net, qdq, save
 
 
@@ -126,7 +127,7 @@ def test_an_npu_gets_the_shapes_of_the_users_own_data(tmp_path):
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     source = OnnxSource(str(save(model, tmp_path)))
     np.savez(tmp_path / "real.npz", codes=np.zeros((5, 1, 40), np.int32))
-    wishes = Wishes(calibration=str(tmp_path / "real.npz"))
+    wishes = Wishes(data=Data(str(tmp_path / "real.npz")))
     assert resolve_recipe(source, parse_target("qnn-npu"), wishes).optimize.fix_dims == (("codes:0", 1), ("width", 40))
 
 
@@ -173,3 +174,27 @@ def test_a_build_for_this_host_names_the_instruction_set_it_found(source, monkey
         recipe = resolve_recipe(source, parse_target("cpu:isa=host"), Wishes(precision="w8a8"))
         assert (recipe.target, recipe.quantize.reduce_range) == (f"cpu:isa={isa}", reduced)
         assert recipe.reasons.reduce_range.startswith("this host")
+
+
+def test_data_is_a_table_or_a_word_and_the_command_line_may_change_how_many(source):
+    cpu = parse_target("cpu")
+    word = resolve_recipe(source, cpu, file={"precision": "w8a8", "data": "mine.py:rows"})
+    table = resolve_recipe(source, cpu, file={"precision": "w8a8", "data": {"source": "mine.py:rows"}})
+    assert word == table
+    fewer = resolve_recipe(source, cpu, Wishes(samples=3, seed=7), {"precision": "w8a8", "data": "mine.py:rows"})
+    assert (fewer.data.source, fewer.data.seed, fewer.quantize.samples) == ("mine.py:rows", 7, 3)
+    other = Wishes(precision="w8a8", data=Data("other.py:rows"))
+    assert resolve_recipe(source, cpu, other, {"data": {"source": "mine.py:rows", "scale": 0.5}}).data.scale is None
+
+
+def test_a_recipe_of_an_earlier_version_is_answered_with_what_to_write(tmp_path):
+    path = tmp_path / "old.toml"
+    path.write_text('schema_version = 1\ncalibration = "real.npz"\ncalibration_seed = 4\n', encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        read_layer(path)
+    assert 'source = "real.npz" and seed = 4' in caught.value.fix
+
+
+def test_data_that_can_be_none_is_a_bad_recipe(source):
+    with pytest.raises(InputError, match="samples"):
+        resolve_recipe(source, parse_target("cpu"), file={"data": {"source": "a.npz", "samples": 0}})
