@@ -69,7 +69,19 @@ def refuse_reserved(path: Path) -> None:
 def write_output(path: Path, text: str) -> None:
     """Write text with a seal in it. A link is followed; a device or a pipe is written to as it is."""
     check_output(path)
-    data, target = sealed(text), path.resolve()
+    _replace(path, sealed(text))
+
+
+def write_new(path: Path, text: str) -> None:
+    """Write text that has no room for a seal, a table of numbers for example: only where nothing stands yet."""
+    check_output(path)
+    if path.is_file() and path.stat().st_size:
+        raise UsageError(f"{path} stays as it is", cause="there is a file already", fix="give another name")
+    _replace(path, text.encode())
+
+
+def _replace(path: Path, data: bytes) -> None:
+    target = path.resolve()
     with disk_errors(target.parent, f"write {path}"):
         if _is_stream(path):
             path.write_bytes(data)

@@ -7,21 +7,25 @@ from modelwright.evidence._environment import (
     busy_words,
     read_environment,
 )
-from modelwright.evidence._keep import RecordLine, Wanted, find_record, keep_record, list_records, read_record
+from modelwright.evidence._keep import SHOWN, RecordLine, Wanted, find_record, keep_record, list_records, read_record
 from modelwright.evidence._record import (
+    Payloads,
     Record,
     RecordedData,
     RecordedModel,
     RecordedVerdict,
     RecordHead,
     make_record,
+    now,
     parse_record,
     save_record,
 )
 
 __all__ = [
+    "SHOWN",
     "Environment",
     "EnvironmentProbe",
+    "Payloads",
     "Reading",
     "Record",
     "RecordHead",
@@ -35,6 +39,7 @@ __all__ = [
     "keep_record",
     "list_records",
     "make_record",
+    "now",
     "parse_record",
     "read_environment",
     "read_record",

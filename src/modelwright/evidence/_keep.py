@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 from modelwright._output import sealed
 from modelwright.errors import InputError, UsageError
-from modelwright.evidence._record import Record, parse_record
+from modelwright.evidence._record import Payloads, Record, parse_record
 from modelwright.models import model_files, onnx_of
 from modelwright.store import Entry, Store
 
@@ -84,7 +83,7 @@ def find_record(store: Store, text: str) -> Entry:
     )
 
 
-def read_record(text: str | Path, store: Store, payloads: Mapping[str, type]) -> Record[Any]:
+def read_record(text: str | Path, store: Store, payloads: Payloads) -> Record[Any]:
     """A record by the name of its file, or by the beginning of its id."""
     path = Path(text)
     if path.exists():

@@ -1,12 +1,13 @@
 """A record: one answer, with everything somebody needs who reads it later and elsewhere.
 
 Its file is the document that `--json` prints, with a head in front: who found it, about which files, in which
-circumstances. The id is the digest of all that, so a record that was changed is known.
+circumstances (and the answer itself, where the document shows only a part of it). The id is the digest of all that, so
+a record that was changed is known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +19,7 @@ from modelwright._output import SEAL, is_sealed, write_output
 from modelwright.errors import InputError
 from modelwright.evidence._environment import Environment
 from modelwright.models import FileDigest
+from modelwright.vocabulary import Result
 
 if TYPE_CHECKING:
     import pydantic
@@ -25,6 +27,8 @@ else:
     pydantic = lazy("pydantic")
 
 P = TypeVar("P")
+Payloads = Callable[[str], type | None]
+"""Of which type the answer of a kind is; None for a kind that is not known."""
 SCHEMA_VERSION = 1
 _HEAD = ("schema_version", "command", "tool_version", "record_id", "record", "seal")
 _UPGRADE = "upgrade modelwright, or run the command again"
@@ -87,14 +91,15 @@ def now() -> str:
 
 
 def make_record(head: RecordHead, payload: P) -> Record[P]:
-    body = _json.plain(payload)
-    assert not set(_HEAD) & set(body), "the answer has a field that the file needs"
+    whole = _json.plain(payload)
+    shown = payload.content() if isinstance(payload, Result) else whole
+    assert not set(_HEAD) & set(shown), "the answer has a field that the file needs"
     document = {
         "schema_version": SCHEMA_VERSION,
         "command": head.kind,
         "tool_version": __version__,
-        "record": _json.plain(head),
-        **body,
+        "record": {**_json.plain(head), "payload": None if shown == whole else whole},
+        **shown,
     }
     found = _json.digest(document)
     text = _json.canonical({**document, "record_id": found, "seal": SEAL}).decode() + "\n"
@@ -106,8 +111,8 @@ def save_record(path: Path, record: Record[Any]) -> None:
     write_output(path, record.text)
 
 
-def parse_record(data: bytes, name: str, payloads: Mapping[str, type]) -> Record[Any]:
-    """The record in these bytes; `payloads` says of which type the answer of each kind is."""
+def parse_record(data: bytes, name: str, payloads: Payloads) -> Record[Any]:
+    """The record in these bytes, typed."""
     try:
         if not is_sealed(data):
             raise ValueError("it was changed since it was written, or wright did not write it")
@@ -120,10 +125,10 @@ def parse_record(data: bytes, name: str, payloads: Mapping[str, type]) -> Record
         raise _unreadable(name, str(error).splitlines()[0]) from None
 
 
-def _refuse_foreign(document: Mapping[str, Any], name: str, payloads: Mapping[str, type]) -> None:
+def _refuse_foreign(document: Mapping[str, Any], name: str, payloads: Payloads) -> None:
     """What another version wrote is no damage."""
     version, kind, writer = document["schema_version"], document.get("command"), document.get("tool_version")
-    if version > SCHEMA_VERSION or kind not in payloads:
+    if version > SCHEMA_VERSION or payloads(str(kind)) is None:
         what = f"format {version}" if version > SCHEMA_VERSION else f"the answer of '{kind}'"
         raise InputError(
             f"{name} cannot be read by this modelwright",
@@ -138,19 +143,17 @@ def _refuse_foreign(document: Mapping[str, Any], name: str, payloads: Mapping[st
         )
 
 
-def _parsed(document: dict[str, Any], payloads: Mapping[str, type]) -> Record[Any]:
+def _parsed(document: dict[str, Any], payloads: Payloads) -> Record[Any]:
     found = document.pop("record_id")
     document.pop("seal")
     if _json.digest(document) != found:
         raise ValueError("its content is not what its id says")
     text = _json.canonical({**document, "record_id": found, "seal": SEAL}).decode() + "\n"
     head = pydantic.TypeAdapter(RecordHead).validate_python(document["record"])
-    answer = {name: value for name, value in document.items() if name not in _HEAD}
-    return _record(head, found, _typed(payloads[head.kind], answer), text)
-
-
-def _typed(kind: type, answer: Mapping[str, Any]) -> Any:
-    return pydantic.TypeAdapter(kind).validate_python(answer)
+    shown = {name: value for name, value in document.items() if name not in _HEAD}
+    answer = document["record"].get("payload") or shown
+    reader: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(payloads(head.kind) or dict)
+    return _record(head, found, reader.validate_python(answer), text)
 
 
 def _record(head: RecordHead, found: str, payload: P, text: str) -> Record[P]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from modelwright.errors import StoreError
 from modelwright.store._key import Key
@@ -30,7 +30,7 @@ class Artifact:
     key: Key
     digest: str
     files: tuple[FileEntry, ...]
-    meta: Mapping[str, JsonValue] = field(hash=False)
+    meta: Mapping[str, Any] = field(hash=False)
     created: float
     blobs: Path = field(repr=False, compare=False)
 

@@ -20,6 +20,11 @@ class Result:
     html: ClassVar[Callable[[Result], str] | None] = None
     """Set by whoever can draw results, since a value cannot know its pages."""
 
+    record_id: str | None = None
+    """Under which it was kept as a record, once it was."""
+    record_text: str | None = None
+    """That record: what `save` writes."""
+
     def content(self) -> dict[str, Any]:
         """Everything it says, as plain JSON values."""
         return dict(plain(self))
@@ -27,11 +32,14 @@ class Result:
     def to_dict(self) -> dict[str, Any]:
         """The document that `--json` prints."""
         head = {"schema_version": RESULT_VERSION, "command": self.kind, "tool_version": __version__}
-        return {**head, **self.content()}
+        kept = {} if self.record_id is None else {"record_id": self.record_id}
+        return {**head, **kept, **self.content()}
 
     def save(self, path: str | Path) -> Path:
-        """Write everything as strict JSON. An earlier result there is replaced, no other file is."""
-        write_output(Path(path), canonical({**self.to_dict(), "seal": SEAL}).decode() + "\n")
+        """Write everything as strict JSON, its record if it has one. An earlier result there is replaced, no other file
+        is."""
+        text = self.record_text or canonical({**self.to_dict(), "seal": SEAL}).decode() + "\n"
+        write_output(Path(path), text)
         return Path(path)
 
     def _repr_html_(self) -> str | None:

@@ -23,7 +23,7 @@ from modelwright.evidence import (
 from modelwright.models import FileDigest
 from modelwright.store import Store, _fs
 
-PAYLOADS = {"perf": dict, "eval": dict}
+PAYLOADS = {"perf": dict, "eval": dict}.get
 ENVIRONMENT = read_environment()
 
 

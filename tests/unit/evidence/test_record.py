@@ -44,7 +44,7 @@ class Answer:
     notes: Mapping[str, str]
 
 
-PAYLOADS = {"answer": Answer}
+PAYLOADS = {"answer": Answer}.get
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 numbers = st.floats(allow_nan=False, allow_infinity=False)
 samples = st.builds(Sample, st.lists(st.integers(), max_size=4).map(tuple), st.none() | numbers)
@@ -137,4 +137,4 @@ def test_an_answer_that_does_not_fit_its_type_is_refused():
         needed: int
 
     with pytest.raises(InputError, match="no record that can be read"):
-        parse_record(sealed(a_record().text), "r.json", {"answer": Other})
+        parse_record(sealed(a_record().text), "r.json", {"answer": Other}.get)
