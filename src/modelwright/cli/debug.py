@@ -18,6 +18,7 @@ from modelwright.cli._fixing import Repair, Repaired, fix_options, run_fix
 from modelwright.cli._options import Output, limit_options, model_options, output_options, target_options
 from modelwright.cli._signals import delivered
 from modelwright.cli._types import Finite, Size
+from modelwright.errors import ExecutionError
 
 if TYPE_CHECKING:
     from modelwright import diagnosis, judge, repairs
@@ -81,6 +82,8 @@ def command(
         _answer(found, fixed, fail_under_db, passed, out)
     if stop is not None:
         raise stop
+    if found.status == "crashed":
+        return ExecutionError.exit_code
     return 0 if passed else 1
 
 
@@ -96,6 +99,8 @@ def _looked(
         found = diagnosis.debug(*models, options, on_progress=tell)
     except diagnosis.DebugInterrupted as stop:
         return stop.partial, None, stop
+    if found.status == "crashed":
+        return found, None, None
     try:
         fixed = run_fix(models, repair, asked, target, tell) if repair is not None and asked is not None else None
     except KeyboardInterrupt as stop:
@@ -128,7 +133,7 @@ def _answer(found: DebugReport, fixed: Repaired | None, fail_under_db: float | N
 
 
 def _passed(found: DebugReport, fail_under_db: float | None) -> bool:
-    if found.status in ("no_match", "failed", "interrupted"):
+    if found.status in ("no_match", "failed", "interrupted", "crashed"):
         return False
     lowest = found.worst_output_db
     return fail_under_db is None or lowest is None or lowest >= fail_under_db

@@ -15,6 +15,7 @@ from modelwright.cli._exits import CANNOT_TELL, NO
 from modelwright.cli._options import Output, limit_options, model_options, output_options, parse_pairs, save_option
 from modelwright.cli._signals import delivered
 from modelwright.cli._types import Finite
+from modelwright.errors import ExecutionError
 
 if TYPE_CHECKING:
     from modelwright import evaluation, judge, measure
@@ -89,7 +90,7 @@ def command(
         _finish(stop.partial, save, out)
         raise
     _finish(result, save, out)
-    return _code(result.verdict)
+    return ExecutionError.exit_code if result.status == "crashed" else _code(result.verdict)
 
 
 def _code(verdict: VerdictKind | None) -> int:

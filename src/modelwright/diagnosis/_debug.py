@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from modelwright._scratch import scratch
-from modelwright.data import data_bytes
+from modelwright.data import data_bytes, draw
 from modelwright.diagnosis._run import DebugRequest, run_debug
 from modelwright.diagnosis._stream_data import data_source
 from modelwright.diagnosis._types import DEFAULT_BUDGET, DEFAULT_SAMPLES, DebugInterrupted, DebugReport
@@ -44,7 +44,8 @@ def debug(
 ) -> DebugReport:
     """Compare a float model with its quantized form; without one, the model on the CPU with itself on the target.
 
-    Raises DebugInterrupted, with what was compared, when it ends early.
+    Raises DebugInterrupted, with what was compared, when somebody ends it early; when the child dies, what it had
+    compared is the answer.
     """
     options = options or DebugOptions()
     target = options.target or parse_target("cpu")
@@ -55,16 +56,24 @@ def debug(
     with scratch("debug") as folder:
         so_far = Path(folder, "so-far")
         request = _request(wanted, quantized, options, target, so_far)
+        # The user's own function runs once, however often the samples are gone through.
+        request = replace(request, source=draw(request.source, request.samples, Path(folder), on_progress))
         try:
             result = run(run_debug.call(request), timeout=_LIMIT_S, size=_needed(request), on_progress=on_progress)
         except KeyboardInterrupt:
-            found = read_so_far(so_far)
-            if found is None:
+            partial = read_so_far(so_far)
+            if partial is None:
                 raise
             stop = DebugInterrupted()
-            stop.partial = replace(found, float_files=files[0], quant_files=files[1])
+            stop.partial = replace(partial, float_files=files[0], quant_files=files[1])
             raise stop from None
-    return replace(result.unwrap(), peak_rss_bytes=result.peak_rss_bytes, float_files=files[0], quant_files=files[1])
+        died = result.failure if result.failure is not None and result.failure.died else None
+        partial = read_so_far(so_far) if died is not None else None
+    if died is not None and partial is not None:
+        found = replace(partial, status="crashed", reason=f"{died.words}; {partial.reason}")
+    else:
+        found = replace(result.unwrap(), peak_rss_bytes=result.peak_rss_bytes)
+    return replace(found, float_files=files[0], quant_files=files[1])
 
 
 def _request(wanted: Path, quantized: Path, options: DebugOptions, target: Target, so_far: Path) -> DebugRequest:

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 from modelwright.models import FileDigest
 from modelwright.vocabulary import Result
 
-DebugStatus = Literal["ok", "partial", "no_match", "failed", "interrupted"]
+DebugStatus = Literal["ok", "partial", "no_match", "failed", "interrupted", "crashed"]
 MatchKind = Literal["name", "producer", "convert", "absorbed", "position"]
 Mode = Literal["static", "fp16", "dynamic", "weight-only", "same-model", "float"]
 DEFAULT_SAMPLES = 8

@@ -37,7 +37,8 @@ def evaluate(
     """Measure both models and judge the difference.
 
     `candidate` is an .onnx file or a build folder; `reference` may be a Hugging Face model too, which PyTorch runs.
-    Raises EvalInterrupted, with what was measured, when it ends early.
+    Raises EvalInterrupted, with what was measured, when somebody ends it early; when the child dies, what it had
+    measured is the answer.
     """
     options = options or EvalOptions()
     name = _checked(data, task, options)
@@ -60,16 +61,20 @@ def evaluate(
     with scratch("eval") as folder:
         so_far = Path(folder, "so-far")
         job = EvalJob(ours, theirs, data, name, options.metric, options.settings, options.span, str(so_far))
+        call, needed = measure_pair.call(job), _needed(job)
         try:
-            call, needed = measure_pair.call(job), _needed(job)
             result = run(call, timeout=options.timeout_s, size=needed, stall=_STALL_S, on_progress=on_progress)
         except KeyboardInterrupt:
             found = read_so_far(so_far)
             if found is None:
                 raise
             stop = EvalInterrupted()
-            stop.partial = _about(unjudged(found, name, options), ours, theirs)
+            stop.partial = _about(unjudged(found, name, options, "interrupted"), ours, theirs)
             raise stop from None
+        died = result.failure if result.failure is not None and result.failure.died else None
+        found = read_so_far(so_far) if died is not None else None
+    if died is not None and found is not None:
+        return _about(unjudged(found, name, options, "crashed", died.words), ours, theirs)
     return _about(judge(result.unwrap(), name, options), ours, theirs)
 
 

@@ -12,6 +12,8 @@ from modelwright.metrics import Aggregate
 from modelwright.models import FileDigest
 from modelwright.vocabulary import Result
 
+EvalStatus = Literal["complete", "interrupted", "crashed"]
+
 
 @dataclass(frozen=True)
 class EvalOptions:
@@ -107,7 +109,7 @@ class EvalResult(Result):
 
     kind: ClassVar[str] = "eval"
 
-    status: Literal["complete", "interrupted"]
+    status: EvalStatus
     task: str | None
     metric: Metric | None
     max_drop: str | None

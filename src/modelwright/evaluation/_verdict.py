@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
 from modelwright.evaluation._run import Measured, Scored
-from modelwright.evaluation._types import EvalOptions, EvalOutput, EvalResult, SampleScore, Values
+from modelwright.evaluation._types import EvalOptions, EvalOutput, EvalResult, EvalStatus, SampleScore, Values
 from modelwright.evaluation.tasks import Metric
 from modelwright.judge import SAID, Allowance, Paired, VerdictKind, paired, worst
 
@@ -45,10 +45,9 @@ def judge(found: Measured, task: str | None, options: EvalOptions) -> EvalResult
     )
 
 
-def unjudged(found: Measured, task: str | None, options: EvalOptions) -> EvalResult:
+def unjudged(found: Measured, task: str | None, options: EvalOptions, status: EvalStatus, *why: str) -> EvalResult:
     """The numbers of samples that are not all that were asked for: whoever stopped may have liked what was there."""
-    partial = judge(found, task, options)
-    return replace(partial, status="interrupted", verdict=None, reasons=())
+    return replace(judge(found, task, options), status=status, verdict=None, reasons=why)
 
 
 def amount(value: float, metric: Metric) -> str:

@@ -18,7 +18,14 @@ else:
 T = TypeVar("T")
 WORST = 10
 GOOD_DB, BAD_DB = 40.0, 20.0
-_STATUS = {"ok": "green", "partial": "yellow", "no_match": "bold red", "failed": "bold red", "interrupted": "bold red"}
+_STATUS = {
+    "ok": "green",
+    "partial": "yellow",
+    "no_match": "bold red",
+    "failed": "bold red",
+    "interrupted": "bold red",
+    "crashed": "bold red",
+}
 
 
 def render_debug(report: DebugReport, console: rich.console.Console) -> None:

@@ -30,6 +30,8 @@ def render_eval(result: EvalResult, console: rich.console.Console) -> None:
     if result.status != "complete":
         words = f"{result.status}: these are the {result.data.selected:,} samples until then, and nothing is judged"
         console.print(rich.text.Text(words, style="bold red"), soft_wrap=True)
+        for reason in result.reasons:
+            console.print(rich.text.Text(reason), soft_wrap=True)
         return
     _verdict(result, console)
 

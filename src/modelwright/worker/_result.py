@@ -35,6 +35,15 @@ class Failure:
     traceback: str | None = None
 
     @property
+    def died(self) -> bool:
+        """The process is gone; what it had found so far may still be there."""
+        return self.kind in ("crash", "timeout", "stalled", "oom")
+
+    @property
+    def words(self) -> str:
+        return self.message if self.error is None else str(self.error)
+
+    @property
     def advice(self) -> str:
         return _FIXES[self.kind]
 

@@ -10,6 +10,7 @@ import sys
 import numpy as np
 import onnx
 import onnxruntime.quantization as q
+import psutil
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -232,3 +233,35 @@ def test_the_first_sample_of_the_data_is_the_first_that_is_fed(tmp_path):
     many = write_samples(tmp_path, 4)
     one = debug(*paths, DebugOptions(data=Data(str(tmp_path / "one.npz"), samples=1)))
     assert one.activations == debug(*paths, DebugOptions(data=Data(str(many), samples=1))).activations
+
+
+def test_what_was_compared_before_the_child_died_is_the_answer(tmp_path):
+    wanted = deep()
+    models = pair(tmp_path, wanted, quantized(wanted, tmp_path, **INT8))
+
+    def kill(progress):
+        if "sample 3" in progress.message:
+            for child in psutil.Process().children(recursive=True):
+                child.kill()
+
+    data = write_samples(tmp_path, 64)
+    report = debug(*models, DebugOptions(data=Data(str(data), samples=64)), on_progress=kill)
+    assert report.status == "crashed"
+    assert "killed; 7 of 7 tensors were compared" in report.reason
+    assert report.weights
+
+
+def test_a_function_that_gives_the_samples_runs_once(tmp_path):
+    wanted = deep()
+    models = pair(tmp_path, wanted, quantized(wanted, tmp_path, **INT8))
+    write_samples(tmp_path, 3)
+    (tmp_path / "reader.py").write_text(
+        "from pathlib import Path\n\nimport numpy as np\n\n\ndef samples():\n"
+        "    with Path(__file__).with_name('runs').open('a') as file:\n        file.write('x')\n"
+        f"    yield from ({{'x': np.full({tuple(SHAPE)}, step, np.float32)}} for step in range(3))\n"
+    )
+    report = debug(
+        *models, DebugOptions(data=Data(f"{tmp_path / 'reader.py'}:samples", samples=3), memory_budget=1 << 20)
+    )
+    assert report.samples == 3
+    assert (tmp_path / "runs").read_text() == "x"

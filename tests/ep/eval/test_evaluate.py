@@ -364,3 +364,14 @@ def test_pytorch_is_the_reference_of_a_hugging_face_folder(tmp_path):
     found = accuracy(graph, folder, tmp_path / "d.npz")
     assert found.reference.engine.startswith("torch")
     assert found.outputs[0].scores.cosine.worst > 0.99999
+
+
+def test_what_was_measured_before_the_child_died_is_the_answer(tmp_path, pair):
+    reference, data = pair
+    score = "def score(outputs, row):\n    seen.append(1)\n    return 1.0 if len(seen) < 900 else os.abort()\n"
+    (tmp_path / "dies.py").write_text(f"import os\n\nseen = []\n\n\n{score}")
+    found = accuracy(reference, reference, data, None, metric=f"{tmp_path / 'dies.py'}:score")
+    assert found.status == "crashed"
+    assert found.verdict is None
+    assert "SIGABRT" in found.reasons[0]
+    assert 0 < found.data.selected == len(found.scores) < 900
