@@ -61,19 +61,19 @@ def debug(
         try:
             result = run(run_debug.call(request), timeout=_LIMIT_S, size=_needed(request), on_progress=on_progress)
         except KeyboardInterrupt:
-            partial = read_so_far(so_far)
-            if partial is None:
+            found = read_so_far(so_far)
+            if found is None:
                 raise
             stop = DebugInterrupted()
-            stop.partial = replace(partial, float_files=files[0], quant_files=files[1])
+            stop.partial = replace(found, float_files=files[0], quant_files=files[1])
             raise stop from None
         died = result.failure if result.failure is not None and result.failure.died else None
-        partial = read_so_far(so_far) if died is not None else None
+        partial: DebugReport | None = read_so_far(so_far) if died is not None else None
     if died is not None and partial is not None:
-        found = replace(partial, status="crashed", reason=f"{died.words}; {partial.reason}")
+        answer = replace(partial, status="crashed", reason=f"{died.words}; {partial.reason}")
     else:
-        found = replace(result.unwrap(), peak_rss_bytes=result.peak_rss_bytes)
-    return replace(found, float_files=files[0], quant_files=files[1])
+        answer = replace(result.unwrap(), peak_rss_bytes=result.peak_rss_bytes)
+    return replace(answer, float_files=files[0], quant_files=files[1])
 
 
 def _request(wanted: Path, quantized: Path, options: DebugOptions, target: Target, so_far: Path) -> DebugRequest:
