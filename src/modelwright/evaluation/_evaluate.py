@@ -10,13 +10,14 @@ from modelwright._scratch import scratch
 from modelwright.errors import InputError, UsageError
 from modelwright.evaluation._models import Side
 from modelwright.evaluation._parts import Parts, parts_of
+from modelwright.evaluation._retry import check_sides
 from modelwright.evaluation._run import EvalJob, measure_pair
 from modelwright.evaluation._types import EvalInterrupted, EvalOptions, EvalResult, EvalSide
 from modelwright.evaluation._verdict import judge, unjudged
 from modelwright.evaluation.tasks import scored_task
 from modelwright.evaluation.tasks._custom import check_reference
 from modelwright.graph import model_bytes
-from modelwright.models import BuildSource, HfSource, digests_of, fetch, model_files, read_build, resolve
+from modelwright.models import BuildSource, FileDigest, HfSource, digests_of, fetch, model_files, read_build, resolve
 from modelwright.targets import parse_target
 from modelwright.vocabulary import Data, OnProgress
 from modelwright.worker import read_so_far, run
@@ -32,13 +33,15 @@ def evaluate(
     task: str | None = None,
     options: EvalOptions | None = None,
     *,
+    retry: EvalResult | None = None,
     on_progress: OnProgress | None = None,
 ) -> EvalResult:
     """Measure both models and judge the difference.
 
-    `candidate` is an .onnx file or a build folder; `reference` may be a Hugging Face model too, which PyTorch runs.
-    Raises EvalInterrupted, with what was measured, when somebody ends it early; when the child dies, what it had
-    measured is the answer.
+    `candidate` is an .onnx file or a build folder; `reference` may be a Hugging Face model too, which PyTorch runs. The
+    samples of `retry`, an earlier result of the same evaluation, count too, and others are drawn. Raises
+    EvalInterrupted, with what was measured, when somebody ends it early; when the child dies, what it had measured is
+    the answer.
     """
     options = options or EvalOptions()
     name = _checked(data, task, options)
@@ -56,11 +59,13 @@ def evaluate(
             cause="raw outputs are compared graph by graph",
             fix=f"Compare one of them ({ours.name}/{ours.model.names[0]}/{_MODEL}), or score the build with --task.",
         )
+    if retry is not None:
+        _check_retry(retry, name, options, (ours, theirs))
     if data.processor is None and isinstance(theirs.model, HfSource):
         data = replace(data, processor=theirs.model.folder)
     with scratch("eval") as folder:
         so_far = Path(folder, "so-far")
-        job = EvalJob(ours, theirs, data, name, options.metric, options.settings, options.span, str(so_far))
+        job = EvalJob(ours, theirs, data, name, options.metric, options.settings, options.span, str(so_far), retry)
         call, needed = measure_pair.call(job), _needed(job)
         try:
             result = run(call, timeout=options.timeout_s, size=needed, stall=_STALL_S, on_progress=on_progress)
@@ -76,6 +81,16 @@ def evaluate(
     if died is not None and found is not None:
         return _about(unjudged(found, name, options, "crashed", died.words), ours, theirs)
     return _about(judge(result.unwrap(), name, options), ours, theirs)
+
+
+def _check_retry(retry: EvalResult, name: str | None, options: EvalOptions, sides: tuple[Side, Side]) -> None:
+    if options.outputs:
+        raise UsageError(
+            "raw outputs cannot be added to",
+            cause="an evaluation keeps the scores of each sample, not its outputs",
+            fix="leave `outputs` out, or run it again with more `samples`",
+        )
+    check_sides(retry, name, [_files(side) for side in sides])
 
 
 def _needed(job: EvalJob) -> int | None:
@@ -134,9 +149,13 @@ def _about(answer: EvalResult, ours: Side, theirs: Side) -> EvalResult:
 
 
 def _named(bound: EvalSide, side: Side) -> EvalSide:
-    """With the files it is about."""
+    return replace(bound, files=_files(side))
+
+
+def _files(side: Side) -> tuple[FileDigest, ...]:
+    """What it is about, by content."""
     model = side.model
     if isinstance(model, HfSource):
-        return replace(bound, files=digests_of(Path(str(model.folder)), model.files))
+        return digests_of(Path(str(model.folder)), model.files)
     paths = [Path(place) for place in (model.first, model.second)] if isinstance(model, Parts) else [Path(model)]
-    return replace(bound, files=tuple(file for path in paths for file in model_files(path)))
+    return tuple(file for path in paths for file in model_files(path))

@@ -18,7 +18,8 @@ from modelwright.evaluation._feeds import Feeder, split
 from modelwright.evaluation._models import Model, Side, open_model
 from modelwright.evaluation._parts import DECODER_IDS
 from modelwright.evaluation._prepare import Preparer
-from modelwright.evaluation._types import EvalData, EvalOutput, EvalSide, SampleFailure
+from modelwright.evaluation._retry import check_engines, check_task, further, refuse
+from modelwright.evaluation._types import EvalData, EvalOutput, EvalResult, EvalSide, SampleFailure
 from modelwright.evaluation.tasks import Context, CustomTask, EvalTask, Metric, Outputs, Row, make_task
 from modelwright.graph import load, summary
 from modelwright.metrics import Accumulator
@@ -39,7 +40,8 @@ _BATCH_DEPENDENT = "DynamicQuantizeLinear"
 
 @dataclass(frozen=True)
 class EvalJob:
-    """What the child is to do. Without `task` and `metric`, only raw outputs are compared."""
+    """What the child is to do. Without `task` and `metric`, only raw outputs are compared. The samples of `earlier`
+    count too."""
 
     candidate: Side
     reference: Side
@@ -49,6 +51,7 @@ class EvalJob:
     settings: Mapping[str, str]
     span: float | None
     so_far: str | None = None
+    earlier: EvalResult | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,12 +84,18 @@ class Measured:
 def measure_pair(job: EvalJob) -> Measured:
     """Open both models, run every chosen row through both, and score them."""
     data = _random_rows(job) if job.data.random else open_dataset(job.data)
-    indexes = selected(data.count, job.data.samples, job.data.seed)
+    indexes = _indexes(job, data.count)
     progress("opening the candidate")
     with closing(open_model(job.candidate)) as candidate:
         progress("opening the reference")
         with closing(open_model(job.reference, candidate.inputs)) as reference:
             return _Evaluation(job, data, indexes, candidate, reference).measure()
+
+
+def _indexes(job: EvalJob, count: int) -> list[int]:
+    if job.earlier is None:
+        return selected(count, job.data.samples, job.data.seed)
+    return further(job.earlier, count, job.data.samples, job.data.seed)
 
 
 @dataclass
@@ -166,8 +175,26 @@ class _Evaluation:
         self._outputs: dict[str, Accumulator] = {}
         self._problems: dict[str, str] = {}
         self._failures: list[SampleFailure] = []
-        self._hash = hashlib.sha256()
+        fed = (job.data.scale, job.data.mean, job.data.std)
+        self._hash = hashlib.sha256(b"" if fed == (None, None, None) else repr(fed).encode())
         self._so_far = SoFar(job.so_far)
+        self._before: tuple[int, ...] = ()
+        if job.earlier is not None:
+            self._recall(job.earlier)
+
+    def _recall(self, earlier: EvalResult) -> None:
+        """Its scores are as good as new where the rows they came from are still the same."""
+        check_engines(earlier, [arm.model.bound for arm in self._arms])
+        check_task(earlier, self._arms[0].task)
+        progress("reading the earlier samples")
+        for score in earlier.scores:
+            self._row(score.index)
+        if self._hash.hexdigest() != earlier.data.digest:
+            refuse("the samples")
+        self._before = tuple(score.index for score in earlier.scores)
+        self._arms[0].numbers += [score.candidate for score in earlier.scores]
+        self._arms[1].numbers += [score.reference for score in earlier.scores]
+        self._failures += earlier.failures
 
     def measure(self) -> Measured:
         done = 0
@@ -230,7 +257,7 @@ class _Evaluation:
         scored = tuple(arm.scored() for arm in self._arms) if task is not None else None
         outputs = [EvalOutput(name, found.aggregate(), None) for name, found in self._outputs.items()]
         outputs += [EvalOutput(name, None, problem) for name, problem in self._problems.items()]
-        data = self._job.data
+        indexes, data = (*self._before, *self._indexes[:done]), self._job.data
         return Measured(
             candidate=self._arms[0].model.bound,
             reference=self._arms[1].model.bound,
@@ -238,15 +265,16 @@ class _Evaluation:
                 source=data.source,
                 kind=self._data.kind,
                 available=self._data.count,
-                selected=done,
+                selected=len(indexes),
                 seed=data.seed,
                 digest=self._hash.hexdigest(),
             ),
-            indexes=tuple(self._indexes[:done]),
+            indexes=indexes,
             metric=task.metric if task is not None else None,
             chance=task.chance() if task is not None else None,
             scored=(scored[0], scored[1]) if scored is not None else None,
-            outputs=tuple(outputs),
+            # Of the new samples alone they would be read as those of all.
+            outputs=() if self._before else tuple(outputs),
             failures=tuple(self._failures),
         )
 

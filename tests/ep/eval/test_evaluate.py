@@ -28,9 +28,9 @@ def pair(tmp_path):
     return classifier(tmp_path, "ref.onnx"), samples(tmp_path, 2000)
 
 
-def accuracy(candidate, reference, data, task="text-classification", **options):
+def accuracy(candidate, reference, data, task="text-classification", retry=None, **options):
     choice = data if isinstance(data, Data) else Data(str(data))
-    return evaluate(candidate, reference, choice, task, EvalOptions(**options))
+    return evaluate(candidate, reference, choice, task, EvalOptions(**options), retry=retry)
 
 
 def test_an_equal_candidate_passes_and_a_worse_one_fails(tmp_path, pair):
@@ -62,6 +62,41 @@ def test_few_samples_are_inconclusive_and_say_how_many_are_needed(tmp_path, pair
     assert found.data.selected == 50
     assert found.comparison.needed > 50
     assert f"about {found.comparison.needed} samples" in found.reasons[0]
+
+
+def test_samples_can_be_added_and_the_answer_is_that_of_one_run(tmp_path, pair):
+    reference, data = pair
+    candidate = classifier(tmp_path, "noisy.onnx", 0.1)
+    first = accuracy(candidate, reference, Data(str(data), samples=60), max_drop=POINT)
+    more = accuracy(candidate, reference, Data(str(data), samples=40, seed=3), max_drop=POINT, retry=first)
+    assert more.data.selected == len({score.index for score in more.scores}) == 100
+    assert more.scores[:60] == first.scores
+    rest = accuracy(candidate, reference, data, max_drop=POINT, retry=more)
+    whole = accuracy(candidate, reference, data, max_drop=POINT)
+    assert sorted(rest.scores, key=lambda score: score.index) == list(whole.scores)
+    assert (rest.verdict, rest.comparison, rest.values) == (whole.verdict, whole.comparison, whole.values)
+    with pytest.raises(InputError, match="no more samples"):
+        accuracy(candidate, reference, data, max_drop=POINT, retry=rest)
+
+
+def test_samples_of_another_evaluation_are_not_added(tmp_path, pair):
+    reference, data = pair
+    candidate = classifier(tmp_path, "noisy.onnx", 0.1)
+    first = accuracy(candidate, reference, Data(str(data), samples=40))
+    with np.load(data) as arrays:
+        np.savez(tmp_path / "other.npz", x=arrays["x"] + 1, label=arrays["label"])
+    for change, says in (
+        ({"candidate": classifier(tmp_path, "third.onnx", 0.2)}, "the models"),
+        ({"data": Data(str(tmp_path / "other.npz"), samples=5)}, "the samples"),
+        ({"data": Data(str(samples(tmp_path, 1000, "few.npz")))}, "the numbers of rows"),
+        ({"task": "image-classification"}, "the tasks"),
+    ):
+        asked = {"candidate": candidate, "reference": reference, "data": data, **change}
+        with pytest.raises(UsageError) as caught:
+            accuracy(**asked, retry=first)
+        assert says in caught.value.cause
+    with pytest.raises(UsageError, match="raw outputs cannot be added to"):
+        accuracy(candidate, reference, data, outputs=True, retry=first)
 
 
 def test_without_a_margin_nothing_is_judged(pair):
