@@ -1,6 +1,7 @@
 """A room is used through its front door."""
 
 import ast
+from collections import defaultdict
 from pathlib import Path
 
 import modelwright
@@ -26,3 +27,13 @@ def test_no_room_imports_a_private_module_of_another():
             if parts[0] not in COMMON and room_of(parts) != here and any(part.startswith("_") for part in parts):
                 wrong.append(f"{path.relative_to(ROOT)} imports {node.module}")
     assert not wrong
+
+
+def test_a_class_name_stands_for_one_thing():
+    places = defaultdict(list)
+    for path in ROOT.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(path.relative_to(ROOT).as_posix())
+    twice = {name: found for name, found in places.items() if len(found) > 1}
+    assert not {name: found for name, found in twice.items() if name not in ("Bench", "Subject")}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from modelwright._lazy import lazy
 from modelwright.errors import InputError, did_you_mean
 from modelwright.evaluation.tasks import Outputs, Row
-from modelwright.targets import TensorSpec
+from modelwright.targets import SessionTensor
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,7 +23,7 @@ class Feeder:
     """For one model. `batch` is how many rows it takes at once; `fixed` when it takes no other number."""
 
     def __init__(
-        self, inputs: Sequence[TensorSpec], shared: Mapping[str, Any], scale: float | None, *, may_batch: bool
+        self, inputs: Sequence[SessionTensor], shared: Mapping[str, Any], scale: float | None, *, may_batch: bool
     ) -> None:
         self._inputs = inputs
         self._shared = shared
@@ -57,7 +57,7 @@ class Feeder:
         filled = [*rows, *[rows[-1]] * (self.batch - len(rows) if self.fixed else 0)]
         return {spec.name: self._input(spec, filled) for spec in self._inputs}
 
-    def _input(self, spec: TensorSpec, rows: Sequence[Row]) -> NDArray[Any]:
+    def _input(self, spec: SessionTensor, rows: Sequence[Row]) -> NDArray[Any]:
         if spec.name not in rows[0] and spec.name in self._shared:
             return self._typed(np.asarray(self._shared[spec.name]), spec)
         arrays = [np.asarray(self._value(spec, row)) for row in rows]
@@ -69,7 +69,7 @@ class Feeder:
             whole = np.stack(single) if rank else single[0]
         return _fitting(self._typed(whole, spec), spec)
 
-    def _value(self, spec: TensorSpec, row: Row) -> Any:
+    def _value(self, spec: SessionTensor, row: Row) -> Any:
         if spec.name in row:
             return row[spec.name]
         names = [item.name for item in self._inputs]
@@ -81,7 +81,7 @@ class Feeder:
             + f"Name the arrays after the inputs, or say --column {spec.name}=COLUMN.",
         )
 
-    def _typed(self, array: NDArray[Any], spec: TensorSpec) -> NDArray[Any]:
+    def _typed(self, array: NDArray[Any], spec: SessionTensor) -> NDArray[Any]:
         wanted = np.dtype(spec.dtype)
         if array.dtype == np.uint8 and wanted.kind == "f":
             if self._scale is None:
@@ -107,7 +107,7 @@ def split(outputs: Mapping[str, NDArray[Any]], rows: int, taken: int) -> list[Ou
     return found
 
 
-def _shapes(row: Row, inputs: Sequence[TensorSpec]) -> list[tuple[int, ...]]:
+def _shapes(row: Row, inputs: Sequence[SessionTensor]) -> list[tuple[int, ...]]:
     return [np.shape(row[spec.name]) for spec in inputs if spec.name in row]
 
 
@@ -127,7 +127,7 @@ def _cast(array: NDArray[Any], wanted: np.dtype[Any], name: str) -> NDArray[Any]
     return array.astype(wanted)
 
 
-def _fitting(array: NDArray[Any], spec: TensorSpec) -> NDArray[Any]:
+def _fitting(array: NDArray[Any], spec: SessionTensor) -> NDArray[Any]:
     fits = array.ndim == len(spec.shape) and all(
         not isinstance(dim, int) or dim == size for dim, size in zip(spec.shape, array.shape, strict=True)
     )

@@ -11,7 +11,7 @@ from modelwright.evaluation._parts import DECODER_IDS, Parts, open_parts, same_a
 from modelwright.evaluation._types import EvalSide
 from modelwright.models import HfSource
 from modelwright.stages.export import ExportParams
-from modelwright.targets import TensorSpec, open_session, parse_target
+from modelwright.targets import SessionTensor, open_session, parse_target
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,7 +33,7 @@ class Model(Protocol):
     longest: int | None
 
     @property
-    def inputs(self) -> Sequence[TensorSpec]: ...
+    def inputs(self) -> Sequence[SessionTensor]: ...
     @property
     def bound(self) -> EvalSide: ...
     def run(self, feeds: Feeds) -> dict[str, NDArray[Any]]: ...
@@ -55,7 +55,7 @@ class OnnxModel:
         self._session = open_session(side.model, parse_target(side.target))
         facts = self._session.facts
         self.longest: int | None = None
-        self.inputs: Sequence[TensorSpec] = self._session.inputs
+        self.inputs: Sequence[SessionTensor] = self._session.inputs
         self.bound = EvalSide(
             model=side.name,
             engine=facts.engine,
@@ -76,7 +76,7 @@ class OnnxModel:
 class TorchModel:
     """The checkpoint in fp32 on the CPU. It takes the arrays that the candidate takes, in any size."""
 
-    def __init__(self, side: Side, inputs: Sequence[TensorSpec]) -> None:
+    def __init__(self, side: Side, inputs: Sequence[SessionTensor]) -> None:
         assert isinstance(side.model, HfSource)
         source = side.model
         params = ExportParams(
@@ -87,7 +87,7 @@ class TorchModel:
         self._encoded: Any = None
         self.longest: int | None = None
         # PyTorch looks ids up by int64 only, whatever width the candidate's graph takes.
-        self.inputs = [TensorSpec(spec.name, _wide(spec.dtype), spec.shape) for spec in inputs]
+        self.inputs = [SessionTensor(spec.name, _wide(spec.dtype), spec.shape) for spec in inputs]
         self.bound = EvalSide(side.name, f"torch {torch.__version__}", None, "cpu", (), (), simulated=False)
 
     def run(self, feeds: Feeds) -> dict[str, NDArray[Any]]:
@@ -116,7 +116,7 @@ def _wide(dtype: str) -> str:
     return {"int32": "int64", "float16": "float32"}.get(dtype, dtype)
 
 
-def open_model(side: Side, like: Sequence[TensorSpec] = ()) -> Model:
+def open_model(side: Side, like: Sequence[SessionTensor] = ()) -> Model:
     if isinstance(side.model, Parts):
         return open_parts(side.model, side.name, side.target)
     return OnnxModel(side) if isinstance(side.model, str) else TorchModel(side, like)

@@ -16,7 +16,7 @@ from modelwright.errors import InputError
 from modelwright.evaluation._types import EvalSide
 from modelwright.models import MANIFEST, MODEL, BuildFolder
 from modelwright.stages.export import Link
-from modelwright.targets import SessionFacts, TensorSpec, open_session, parse_target
+from modelwright.targets import SessionFacts, SessionTensor, open_session, parse_target
 
 if TYPE_CHECKING:
     import numpy as np
@@ -89,7 +89,7 @@ class PartsModel(ABC):
 
     @property
     @abstractmethod
-    def inputs(self) -> Sequence[TensorSpec]: ...
+    def inputs(self) -> Sequence[SessionTensor]: ...
 
     @abstractmethod
     def run(self, feeds: Feeds) -> dict[str, NDArray[Any]]: ...
@@ -105,7 +105,7 @@ class PartsModel(ABC):
         return {link.to_input: outputs[link.output] for link in links}
 
     @property
-    def _cache(self) -> dict[str, TensorSpec]:
+    def _cache(self) -> dict[str, SessionTensor]:
         second = self.parts.names[1]
         own = {link.to_input for link in self.parts.links if link.component == link.to_component == second}
         return {spec.name: spec for spec in self.second.inputs if spec.name in own}
@@ -142,8 +142,8 @@ class EncoderDecoder(PartsModel):
         self._logits: list[NDArray[Any]] = []
 
     @property
-    def inputs(self) -> Sequence[TensorSpec]:
-        return (*self.first.inputs, TensorSpec(DECODER_IDS, "int64", (1, "tokens")))
+    def inputs(self) -> Sequence[SessionTensor]:
+        return (*self.first.inputs, SessionTensor(DECODER_IDS, "int64", (1, "tokens")))
 
     def run(self, feeds: Feeds) -> dict[str, NDArray[Any]]:
         ids = [int(token) for token in feeds[DECODER_IDS][0]]
@@ -178,8 +178,8 @@ class LanguageModel(PartsModel):
         self._prompt = int(self.first.inputs[0].shape[1] or 0)
 
     @property
-    def inputs(self) -> Sequence[TensorSpec]:
-        return (TensorSpec(IDS, "int64", (1, "tokens")),)
+    def inputs(self) -> Sequence[SessionTensor]:
+        return (SessionTensor(IDS, "int64", (1, "tokens")),)
 
     def run(self, feeds: Feeds) -> dict[str, NDArray[Any]]:
         ids = feeds[IDS][0]
@@ -204,8 +204,8 @@ class Towers(PartsModel):
         self._embeds: NDArray[Any] = np.zeros((0, 0))
 
     @property
-    def inputs(self) -> Sequence[TensorSpec]:
-        classes = [TensorSpec(spec.name, spec.dtype, ("classes", *spec.shape[1:])) for spec in self.second.inputs]
+    def inputs(self) -> Sequence[SessionTensor]:
+        classes = [SessionTensor(spec.name, spec.dtype, ("classes", *spec.shape[1:])) for spec in self.second.inputs]
         return (*self.first.inputs, *classes)
 
     def run(self, feeds: Feeds) -> dict[str, NDArray[Any]]:
@@ -238,7 +238,7 @@ def _of_length_one(embeds: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(embeds / np.maximum(norms, np.finfo(np.float32).tiny), embeds.dtype)
 
 
-def _sizes(spec: TensorSpec) -> tuple[int, ...]:
+def _sizes(spec: SessionTensor) -> tuple[int, ...]:
     return tuple(size if isinstance(size, int) else 1 for size in spec.shape)
 
 

@@ -11,7 +11,7 @@ from modelwright._lazy import lazy
 from modelwright.errors import ExecutionError, InputError, WrightError
 from modelwright.evaluation.tasks import Row
 from modelwright.models import refuse_foreign
-from modelwright.targets import TensorSpec
+from modelwright.targets import SessionTensor
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,7 +35,7 @@ class Preparer:
 
     def __init__(
         self,
-        inputs: Sequence[TensorSpec],
+        inputs: Sequence[SessionTensor],
         folder: str | None,
         task: str | None,
         names: Sequence[str],

@@ -5,11 +5,11 @@ from modelwright.graph._external import ExternalTensor, external_data, model_byt
 from modelwright.graph._fingerprint import fingerprint
 from modelwright.graph._inplace import point_at, with_weights_in_place
 from modelwright.graph._load import Graph, load
-from modelwright.graph._precision import Precision, Share
+from modelwright.graph._precision import Precision, TypeShare
 from modelwright.graph._summary import (
     DtypeTotal,
-    FileEntry,
     FunctionEntry,
+    ModelFilePart,
     ModelSummary,
     OpCount,
     Opset,
@@ -23,14 +23,14 @@ __all__ = [
     "DtypeTotal",
     "EpContextNode",
     "ExternalTensor",
-    "FileEntry",
     "FunctionEntry",
     "Graph",
+    "ModelFilePart",
     "ModelSummary",
     "OpCount",
     "Opset",
     "Precision",
-    "Share",
+    "TypeShare",
     "ValueSpec",
     "dtype_name",
     "external_data",

@@ -14,7 +14,7 @@ from modelwright._lazy import lazy
 from modelwright.errors import InputError
 from modelwright.graph._external import is_external, locate
 from modelwright.graph._load import Graph, file_stamp
-from modelwright.graph._skeleton import Span
+from modelwright.graph._skeleton import ByteRange
 from modelwright.graph._types import STRING, stored_bytes
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class TensorDigests:
         digest = hashlib.sha256(struct.pack(f"<qq{len(dims)}q", tensor.data_type, len(dims), *dims))
         if is_external(tensor):
             place = locate(self._graph, tensor)
-            _update_from_file(digest, place.path, Span(place.offset, place.length))
+            _update_from_file(digest, place.path, ByteRange(place.offset, place.length))
         elif span := self._on_disk.get(id(tensor)):
             _update_from_file(digest, self._graph.path, span, self._graph.stamp)
         elif tensor.data_type == STRING:
@@ -124,7 +124,7 @@ def _raw_form(tensor: onnx.TensorProto) -> bytes:
         ) from error
 
 
-def _update_from_file(digest: hashlib._Hash, path: Path, span: Span, stamp: tuple[int, int] | None = None) -> None:
+def _update_from_file(digest: hashlib._Hash, path: Path, span: ByteRange, stamp: tuple[int, int] | None = None) -> None:
     left = span.length
     buffer = memoryview(bytearray(min(_CHUNK, left)))
     try:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from modelwright.graph._bodies import Body, domain_of
 from modelwright.graph._calls import call_flaw
-from modelwright.graph._skeleton import Span
+from modelwright.graph._skeleton import ByteRange
 from modelwright.graph._stored_flaws import sparse_flaw, tensor_flaw
 from modelwright.graph._types import STRING, dtype_bits
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _FIRST_IR_WITH_TYPES = 2
 
 
-def first_flaw(model: onnx.ModelProto, bodies: tuple[Body, ...], on_disk: Mapping[int, Span]) -> str | None:
+def first_flaw(model: onnx.ModelProto, bodies: tuple[Body, ...], on_disk: Mapping[int, ByteRange]) -> str | None:
     """The first thing that is wrong, in words, or None."""
     found = chain(
         _version_flaws(model),
@@ -64,7 +64,7 @@ def _value_flaws(graph: onnx.GraphProto) -> Iterator[str]:
                 yield f"a node writes '{name}', which is {'a weight' if name in stored else 'an input'}"
 
 
-def _tensor_flaws(body: Body, on_disk: Mapping[int, Span]) -> Iterator[str]:
+def _tensor_flaws(body: Body, on_disk: Mapping[int, ByteRange]) -> Iterator[str]:
     # The first are the initializers, and only they can be on disk.
     for index, tensor in enumerate(body.tensors()):
         span = on_disk.get(index) if index < len(body.initializers) else None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
 from modelwright.graph._load import Graph
-from modelwright.graph._skeleton import Span
+from modelwright.graph._skeleton import ByteRange
 
 if TYPE_CHECKING:
     import onnx
@@ -23,7 +23,7 @@ def with_weights_in_place(graph: Graph) -> onnx.ModelProto:
     return model
 
 
-def point_at(tensor: onnx.TensorProto, location: str, span: Span) -> None:
+def point_at(tensor: onnx.TensorProto, location: str, span: ByteRange) -> None:
     """Make the tensor external data at this place of a file."""
     tensor.data_location = onnx.TensorProto.EXTERNAL
     for key, value in (("location", location), ("offset", span.offset), ("length", span.length)):

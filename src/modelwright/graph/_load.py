@@ -14,7 +14,7 @@ from modelwright._lazy import lazy
 from modelwright.errors import InputError
 from modelwright.graph._bodies import Body, bodies
 from modelwright.graph._flaws import first_flaw
-from modelwright.graph._skeleton import LARGE, Skeleton, Span, skeleton
+from modelwright.graph._skeleton import LARGE, ByteRange, Skeleton, skeleton
 from modelwright.graph._sniff import HEAD, can_be_model, suspect
 from modelwright.graph._text import damaged_name
 
@@ -42,7 +42,7 @@ class Graph:
     path: Path
     model: onnx.ModelProto
     bodies: tuple[Body, ...]
-    on_disk: Mapping[int, Span]
+    on_disk: Mapping[int, ByteRange]
     stamp: tuple[int, int]
 
     @property

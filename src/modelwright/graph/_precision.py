@@ -17,7 +17,7 @@ _FLOAT_WORDS = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float
 
 
 @dataclass(frozen=True)
-class Share:
+class TypeShare:
     """Tensors of one element type. `dynamic` activations are quantized while the model runs."""
 
     dtype: str
@@ -43,8 +43,8 @@ class Precision:
     quantized: bool | None
     quantized_share: float | None
     granularity: tuple[str, ...]
-    weights: tuple[Share, ...]
-    activations: tuple[Share, ...]
+    weights: tuple[TypeShare, ...]
+    activations: tuple[TypeShare, ...]
 
 
 def precision(graph: Graph) -> Precision:
@@ -68,9 +68,9 @@ def precision(graph: Graph) -> Precision:
     )
 
 
-def _shares(tallies: dict[Kind, Tally]) -> tuple[Share, ...]:
+def _shares(tallies: dict[Kind, Tally]) -> tuple[TypeShare, ...]:
     found = [
-        Share(kind.dtype, kind.bits, kind.quantized, kind.dynamic, tally.tensors, tally.elements)
+        TypeShare(kind.dtype, kind.bits, kind.quantized, kind.dynamic, tally.tensors, tally.elements)
         for kind, tally in tallies.items()
     ]
     return tuple(sorted(found, key=lambda item: (-item.elements, -item.tensors, item.dtype)))
@@ -80,13 +80,13 @@ def _is_quantized(census: Census) -> bool:
     return any(kind.quantized for kind in (*census.weights, *census.activations))
 
 
-def _quantized_share(weights: tuple[Share, ...]) -> float | None:
+def _quantized_share(weights: tuple[TypeShare, ...]) -> float | None:
     total = sum(item.elements for item in weights)
     return sum(item.elements for item in weights if item.quantized) / total if total else None
 
 
 def _label(
-    weights: tuple[Share, ...], activations: tuple[Share, ...], share: float | None
+    weights: tuple[TypeShare, ...], activations: tuple[TypeShare, ...], share: float | None
 ) -> tuple[str | None, str | None]:
     if share is None:
         touched = "activations are quantized, but there" if activations else "there"
@@ -102,7 +102,7 @@ def _label(
 
 
 def _quantized_label(
-    weights: tuple[Share, ...], quantized: tuple[Share, ...], activations: tuple[Share, ...], share: float
+    weights: tuple[TypeShare, ...], quantized: tuple[TypeShare, ...], activations: tuple[TypeShare, ...], share: float
 ) -> str:
     weight_bits = _one_width(quantized, "elements") if share >= _LARGER_PART else None
     activation_bits = _one_width(activations, "tensors")
@@ -114,13 +114,13 @@ def _quantized_label(
     return f"w{weight_bits}a{activation_bits}"
 
 
-def _float_label(weights: tuple[Share, ...]) -> str:
+def _float_label(weights: tuple[TypeShare, ...]) -> str:
     total = sum(item.elements for item in weights)
     top = weights[0]
     return _word(top, "") if top.elements >= _NEARLY_ALL * total else f"mixed({_list(weights, 'elements', '')})"
 
 
-def _one_width(shares: tuple[Share, ...], by: str) -> int | None:
+def _one_width(shares: tuple[TypeShare, ...], by: str) -> int | None:
     """The width that nearly all have; dynamic and static ones never count as the same."""
     groups: dict[tuple[int, bool], int] = {}
     for item in shares:
@@ -132,14 +132,14 @@ def _one_width(shares: tuple[Share, ...], by: str) -> int | None:
     return bits if most >= _NEARLY_ALL * sum(groups.values()) else None
 
 
-def _dominant_bits(weights: tuple[Share, ...], share: float | None) -> int | None:
+def _dominant_bits(weights: tuple[TypeShare, ...], share: float | None) -> int | None:
     if share is None:
         return None
     quantized = tuple(item for item in weights if item.quantized)
     return _one_width(quantized if share >= _LARGER_PART else weights, "elements")
 
 
-def _list(shares: tuple[Share, ...], by: str, letter: str) -> str:
+def _list(shares: tuple[TypeShare, ...], by: str, letter: str) -> str:
     totals: dict[str, int] = {}
     for item in shares:
         word = _word(item, letter)
@@ -151,7 +151,7 @@ def _list(shares: tuple[Share, ...], by: str, letter: str) -> str:
     return " + ".join(f"{word} {100 * count / total:.0f}%" for word, count in ordered)
 
 
-def _word(item: Share, letter: str) -> str:
+def _word(item: TypeShare, letter: str) -> str:
     """`w8`, `a16`, `fp32`; float activations of weight-only models are `a32`, `a16`."""
     if item.quantized or letter == "a":
         return f"{'dynamic ' if item.dynamic else ''}{letter}{item.bits}"

@@ -16,7 +16,7 @@ _MODEL_GRAPH, _GRAPH_INITIALIZER, _TENSOR_RAW = 7, 5, 9
 
 
 @dataclass(frozen=True)
-class Span:
+class ByteRange:
     """A range of the file."""
 
     offset: int
@@ -28,7 +28,7 @@ class Skeleton:
     """`data` parses as the model; `left_out` maps the index of an initializer to its bytes in the file."""
 
     data: bytes
-    left_out: dict[int, Span]
+    left_out: dict[int, ByteRange]
 
 
 def skeleton(data: memoryview) -> Skeleton | None:
@@ -44,7 +44,7 @@ class _NotRegular(Exception):
 
 
 def _split(data: memoryview) -> Skeleton:
-    left_out: dict[int, Span] = {}
+    left_out: dict[int, ByteRange] = {}
     count = 0
     model = _Output()
     for field in _fields(data, 0, len(data)):
@@ -92,7 +92,7 @@ class _Output:
         return b"".join(self._parts)
 
 
-def _tensor(data: memoryview, tensor: _Field, graph: _Output) -> Span | None:
+def _tensor(data: memoryview, tensor: _Field, graph: _Output) -> ByteRange | None:
     """Copy a TensorProto without a large raw_data. As in protobuf, the last one counts."""
     kept = _Output()
     raw: _Field | None = None
@@ -105,7 +105,7 @@ def _tensor(data: memoryview, tensor: _Field, graph: _Output) -> Span | None:
         kept.keep(data[raw.start : raw.end])
         raw = None
     graph.message(_GRAPH_INITIALIZER, kept)
-    return Span(raw.body, raw.end - raw.body) if raw else None
+    return ByteRange(raw.body, raw.end - raw.body) if raw else None
 
 
 def _fields(data: memoryview, position: int, end: int) -> Iterator[_Field]:

@@ -24,7 +24,7 @@ _CONTROL_FLOW = frozenset({"If", "Loop", "Scan", "SequenceMap"})
 
 
 @dataclass(frozen=True)
-class FileEntry:
+class ModelFilePart:
     """A file the model consists of; the name is relative to the model's folder."""
 
     name: str
@@ -70,7 +70,7 @@ class ModelSummary:
     """
 
     path: Path
-    files: tuple[FileEntry, ...]
+    files: tuple[ModelFilePart, ...]
     total_bytes: int
     over_2gib: bool
     ir_version: int
@@ -106,7 +106,7 @@ def summary(graph: Graph) -> ModelSummary:
 
 def _summary(graph: Graph, external: tuple[ExternalTensor, ...], compiled: tuple[EpContextNode, ...]) -> ModelSummary:
     model = graph.model
-    files = (FileEntry(graph.path.name, "model", graph.file_bytes), *_other_files(graph, external, compiled))
+    files = (ModelFilePart(graph.path.name, "model", graph.file_bytes), *_other_files(graph, external, compiled))
     total = sum(item.size_bytes or 0 for item in files)
     inputs, outputs = _inputs(model.graph), tuple(map(value_spec, model.graph.output))
     ops = _ops(graph.bodies)
@@ -141,12 +141,12 @@ def _summary(graph: Graph, external: tuple[ExternalTensor, ...], compiled: tuple
 
 def _other_files(
     graph: Graph, external: tuple[ExternalTensor, ...], compiled: tuple[EpContextNode, ...]
-) -> Iterable[FileEntry]:
+) -> Iterable[ModelFilePart]:
     for location in sorted({tensor.location for tensor in external}):
-        yield FileEntry(location, "weights", (graph.folder / location).stat().st_size)
+        yield ModelFilePart(location, "weights", (graph.folder / location).stat().st_size)
     for location in sorted({node.cache_file for node in compiled if node.cache_file}):
         path = graph.folder / location
-        yield FileEntry(location, "compiled", path.stat().st_size if path.is_file() else None)
+        yield ModelFilePart(location, "compiled", path.stat().st_size if path.is_file() else None)
 
 
 def _inputs(graph: onnx.GraphProto) -> tuple[ValueSpec, ...]:

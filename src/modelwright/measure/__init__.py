@@ -31,10 +31,10 @@ from modelwright.measure._perf_types import (
     MeasurementInterrupted,
     PerfOptions,
     PerfResult,
+    ProcessWatch,
     Requested,
     SessionRecord,
     Throughput,
-    Watch,
 )
 from modelwright.measure._sentence import quantile_name
 from modelwright.measure._sink import SampleSink, read_samples, recent_samples
@@ -72,6 +72,7 @@ __all__ = [
     "OutputCheck",
     "PerfOptions",
     "PerfResult",
+    "ProcessWatch",
     "Requested",
     "Runs",
     "SampleSink",
@@ -88,7 +89,6 @@ __all__ = [
     "TraceStatus",
     "UnitPlan",
     "UnitRecord",
-    "Watch",
     "Window",
     "compare",
     "latency",

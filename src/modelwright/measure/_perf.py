@@ -21,11 +21,11 @@ from modelwright.measure._perf_types import (
     MeasurementInterrupted,
     PerfOptions,
     PerfResult,
+    ProcessWatch,
     Requested,
     SessionRecord,
     Status,
     Throughput,
-    Watch,
 )
 from modelwright.measure._seat import Seat
 from modelwright.measure._seat_tasks import Opened
@@ -37,7 +37,7 @@ from modelwright.measure._trace_types import OpTrace
 from modelwright.measure._warnings import warnings_about
 from modelwright.targets import SessionFacts, SessionSpec, Target, parse_target
 from modelwright.vocabulary import OnProgress, Progress, silent
-from modelwright.worker import Failure, Result, Runtime, find_runtime
+from modelwright.worker import CallResult, Failure, Runtime, find_runtime
 
 Note = Callable[[str], None]
 _ADVICE = {"crash": "compare with --target cpu; the worker's log has the last words of the process"}
@@ -49,7 +49,7 @@ def perf(
     options: PerfOptions | None = None,
     *,
     on_progress: OnProgress | None = None,
-    watch: Watch | None = None,
+    watch: ProcessWatch | None = None,
 ) -> PerfResult:
     """Measure `model`, with `watch` looking on.
 
@@ -79,7 +79,7 @@ class _Run:
     options: PerfOptions
     plan: LegPlan
     runtime: Runtime | None
-    watch: Watch | None
+    watch: ProcessWatch | None
     records: list[SessionRecord] = field(default_factory=list)
     cpu_s: float | None = 0.0
 
@@ -113,7 +113,7 @@ class _Run:
         with scratch("perf") as folder, Seat(self.runtime) as seat:
             file = Path(folder) / "samples"
             opened = seat.open(self.subject.path, self.target, self._spec(), self.subject.feeds)
-            result: Result[bool | None] | None = None
+            result: CallResult[bool | None] | None = None
             if self.watch is not None:
                 self.watch.start(opened.pid, file)
             try:
@@ -215,7 +215,7 @@ def _interrupted(partial: PerfResult) -> MeasurementInterrupted:
     return stop
 
 
-def _record(opened: Opened, file: Path, result: Result[bool | None] | None, peak: int | None) -> SessionRecord:
+def _record(opened: Opened, file: Path, result: CallResult[bool | None] | None, peak: int | None) -> SessionRecord:
     warmup, samples = read_samples(file)
     load = _cold_load(opened, next(iter([*warmup[:1].tolist(), *samples[:1].tolist()]), None))
     return SessionRecord(

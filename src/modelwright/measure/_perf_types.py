@@ -172,7 +172,7 @@ class PerfResult(Result):
     op_trace: OpTrace | None = None
 
 
-class Watch(Protocol):
+class ProcessWatch(Protocol):
     """Looks at the measured process from outside, while it is measured."""
 
     def start(self, pid: int, samples: Path) -> None:

@@ -11,7 +11,7 @@ from modelwright.graph import model_bytes
 from modelwright.measure import _seat_tasks as tasks
 from modelwright.measure._leg import LegPlan
 from modelwright.targets import SessionSpec, Target
-from modelwright.worker import Result, Runtime, Task, Worker
+from modelwright.worker import CallResult, Runtime, Task, Worker
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,7 +47,7 @@ class Seat:
         self._size = self._sizes[model] + sum(array.nbytes for array in feeds.values())
         return self._ask(tasks.open_seat.call(str(model), target, spec, feeds), OPEN_S).unwrap()
 
-    def measure(self, plan: LegPlan, samples: Path, timeout_s: float) -> Result[bool | None]:
+    def measure(self, plan: LegPlan, samples: Path, timeout_s: float) -> CallResult[bool | None]:
         """Measure into `samples`; a failure is in the result, because the samples are kept."""
         return self._ask(tasks.measure_seat.call(plan, str(samples)), timeout_s, plan.duration_s or 0.0)
 
@@ -68,7 +68,7 @@ class Seat:
         """End the child; the next call gets a new one."""
         self._worker.close()
 
-    def _ask(self, task: Task[T], timeout_s: float, planned_s: float = 0.0) -> Result[T]:
+    def _ask(self, task: Task[T], timeout_s: float, planned_s: float = 0.0) -> CallResult[T]:
         before, self.cpu_s = self.cpu_s, None  # unknown if this call does not come back
         result = self._worker.run(task, timeout=timeout_s, planned=planned_s, size=self._size)
         if result.peak_rss_bytes is not None:

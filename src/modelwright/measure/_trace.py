@@ -30,7 +30,7 @@ from modelwright.measure._trace_types import (
 )
 from modelwright.targets import SessionSpec, Target
 from modelwright.vocabulary import OnProgress
-from modelwright.worker import Result, Runtime, run
+from modelwright.worker import CallResult, Runtime, run
 
 # onnxruntime's limit is 1,000,000; a run also has events that are no nodes.
 _MOST_NODE_EVENTS = 900_000
@@ -136,7 +136,7 @@ def _check(subject: Subject, level: str, runs: int, warmup: int) -> None:
         )
 
 
-def _failed(empty: OpTrace, result: Result[Recorded]) -> OpTrace:
+def _failed(empty: OpTrace, result: CallResult[Recorded]) -> OpTrace:
     """Bad input raises; an EP that fails or a child that dies is an answer."""
     assert result.failure is not None
     error = result.failure.error

@@ -41,7 +41,7 @@ class KernelShapes:
 
 
 @dataclass(frozen=True)
-class Call:
+class KernelCall:
     """One execution of a kernel: which kernel (by number), start and duration in µs, and its thread."""
 
     kernel: int
@@ -56,7 +56,7 @@ class Run:
 
     start: int
     duration: int
-    calls: tuple[Call, ...]
+    calls: tuple[KernelCall, ...]
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class _Reader:
     def __init__(self) -> None:
         self._kernels: dict[Kernel, int] = {}
         self._shapes: dict[int, KernelShapes] = {}
-        self._calls: list[Call] = []
+        self._calls: list[KernelCall] = []
         self._runs: list[tuple[int, int]] = []
 
     def add(self, event: Mapping[str, Any]) -> None:
@@ -121,12 +121,12 @@ class _Reader:
             )
             number = self._kernels.setdefault(kernel, len(self._kernels))
             self._shapes[number] = _shapes(args)
-            self._calls.append(Call(number, int(event["ts"]), int(event["dur"]), int(event["tid"])))
+            self._calls.append(KernelCall(number, int(event["ts"]), int(event["dur"]), int(event["tid"])))
 
     def profile(self) -> Profile:
         kernels = tuple(self._kernels)
 
-        def outer_first(call: Call) -> tuple[int, bool, int]:
+        def outer_first(call: KernelCall) -> tuple[int, bool, int]:
             return call.start, kernels[call.kernel].op_type not in PARENTS, -call.duration
 
         runs, calls = sorted(self._runs), sorted(self._calls, key=outer_first)
@@ -134,7 +134,7 @@ class _Reader:
         return Profile(kernels, shapes, tuple(_contained(runs, calls)))
 
 
-def _contained(runs: list[tuple[int, int]], calls: list[Call]) -> Iterator[Run]:
+def _contained(runs: list[tuple[int, int]], calls: list[KernelCall]) -> Iterator[Run]:
     position = 0
     for start, duration in runs:
         while position < len(calls) and calls[position].start < start:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from modelwright.measure._trace_profile import PARENTS, Call, Kernel, Profile, Run
+from modelwright.measure._trace_profile import PARENTS, Kernel, KernelCall, Profile, Run
 from modelwright.measure._trace_qnn import QnnBlock, QnnOp, QnnTrace
 from modelwright.measure._trace_types import TraceProblem, TraceReason
 
@@ -73,7 +73,7 @@ def _is_qnn(kernel: Kernel) -> bool:
 class _Open:
     """A call that may still get children."""
 
-    call: Call
+    call: KernelCall
     row: Row
     depth: int
 
@@ -99,7 +99,7 @@ def _inner(block: QnnBlock, row: Row, start: float, depth: int) -> Iterator[Span
         start += duration
 
 
-def _nested(profile: Profile, run: Run) -> Iterator[tuple[Call, _Open | None]]:
+def _nested(profile: Profile, run: Run) -> Iterator[tuple[KernelCall, _Open | None]]:
     stacks: dict[int, list[_Open]] = {}
     for call in run.calls:
         stack = stacks.setdefault(call.thread, [])

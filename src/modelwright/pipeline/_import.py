@@ -15,7 +15,7 @@ VERSION = "1"
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Imported:
     """A model on disk: its files by the names they are stored under, and their digests."""
 
     files: dict[str, Path]
@@ -48,13 +48,13 @@ def foresee_import(store: Store, path: Path) -> StageResult:
     return StageResult(STAGE, found.key, artifact or missing, artifact is None, {"nodes": found.nodes}, None)
 
 
-def _look(path: Path) -> _Found:
+def _look(path: Path) -> _Imported:
     graph = load(path)
     found = summary(graph)
     names = sorted({tensor.location for tensor in external_data(graph)})
     compiled = sorted({node.cache_file for node in found.ep_context if node.cache_file and node.cache_present})
     files = {MODEL: path, **{name: path.parent / name for name in (*names, *compiled)}}
-    return _Found(files, {name: file_digest(file) for name, file in files.items()}, found.node_count)
+    return _Imported(files, {name: file_digest(file) for name, file in files.items()}, found.node_count)
 
 
 def _kept(store: Store, files: dict[str, Path], key: Key, label: str) -> Artifact:

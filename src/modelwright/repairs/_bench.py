@@ -18,7 +18,7 @@ from modelwright.stages.optimize import run_optimize
 from modelwright.stages.quantize import QuantizeParams, name_all, run_quantize
 from modelwright.targets import placement
 from modelwright.vocabulary import Data, OnProgress, Progress
-from modelwright.worker import Result, Task, Worker
+from modelwright.worker import CallResult, Task, Worker
 
 T = TypeVar("T")
 _LIMIT_S = 1800.0
@@ -184,7 +184,7 @@ class Bench:
             self._drawn[data] = draw(source, count, self._new_folder("samples"))
         return self._drawn[data]
 
-    def _run(self, task: Task[T]) -> Result[T]:
+    def _run(self, task: Task[T]) -> CallResult[T]:
         return self._worker.run(task, timeout=_LIMIT_S, size=self._size)
 
     def _new_folder(self, name: str) -> Path:

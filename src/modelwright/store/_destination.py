@@ -31,7 +31,7 @@ class Written:
 
 
 @dataclass(frozen=True)
-class Survey:
+class FolderSurvey:
     """`ours` by name, the note included. `changed` are files we wrote that somebody edited since.
 
     `folders` are those that our files are in, or were.
@@ -54,7 +54,7 @@ class Survey:
         return next(blocking, None)
 
 
-def survey(folder: Path) -> Survey:
+def survey(folder: Path) -> FolderSurvey:
     """Reads every file that could be ours; links are never followed."""
     known = _noted(folder)
     ours: dict[str, Written] = {}
@@ -67,10 +67,10 @@ def survey(folder: Path) -> Survey:
             ours[name] = found
         else:
             (changed if name in known else foreign).append(name)
-    return Survey(ours, tuple(foreign), tuple(changed), folders)
+    return FolderSurvey(ours, tuple(foreign), tuple(changed), folders)
 
 
-def touched(folder: Path, found: Survey, ignored: str) -> str | None:
+def touched(folder: Path, found: FolderSurvey, ignored: str) -> str | None:
     """A file that was changed or added since the survey; `ignored` is a folder of ours in it."""
     for name in _present(folder, found.folders):
         written = found.ours.get(name)
@@ -98,7 +98,7 @@ def refused(target: Path, cause: str, fix: str) -> UsageError:
     return UsageError(f"Will not replace {target}", cause=cause, fix=fix)
 
 
-def refusal(target: Path, found: Survey, name: str) -> UsageError:
+def refusal(target: Path, found: FolderSurvey, name: str) -> UsageError:
     """Why `name`, which is not ours, keeps the folder from being written."""
     if name in found.changed:
         cause = f"{name} in it was changed since modelwright wrote it"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from modelwright._lazy import lazy
 from modelwright.errors import StoreError, UsageError
 from modelwright.store import _fs
-from modelwright.store._destination import Survey, named, note, refusal, refused, survey, touched
+from modelwright.store._destination import FolderSurvey, named, note, refusal, refused, survey, touched
 from modelwright.store._names import MARKER
 from modelwright.store._session import Session, fresh_name
 from modelwright.store._types import Artifact
@@ -41,7 +41,7 @@ class Folder:
         self._aside = self._target.parent / f".wright-{self._name}-old"
         self._inside = self._target / f".wright-{self._name}-new"
         self._in_place = False
-        self._found = Survey()
+        self._found = FolderSurvey()
 
     @contextlib.contextmanager
     def turn(self) -> Iterator[None]:

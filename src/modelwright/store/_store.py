@@ -29,7 +29,7 @@ from modelwright.store._types import (
     Entry,
     GcReport,
     JsonValue,
-    Outcome,
+    OnceOutcome,
     Produced,
     StoreStats,
     VerifyReport,
@@ -103,7 +103,7 @@ class Store:
         *,
         label: str = "",
         on_wait: Callable[[Waiting], None] | None = None,
-    ) -> Outcome:
+    ) -> OnceOutcome:
         """The artifact of this key, made by `produce` in a private folder if nobody has made it yet.
 
         Among all processes and threads one produces, the others wait (`on_wait` is told for whom) and reuse.
@@ -111,13 +111,13 @@ class Store:
         """
         found = self.get(key)
         if found is not None:
-            return Outcome(found, produced=False, waited_s=0.0)
+            return OnceOutcome(found, produced=False, waited_s=0.0)
         session = self._writable("store an artifact")
         with self._turn(session, key, on_wait) as waited:
             found = self.get(key)
             if found is not None:
-                return Outcome(found, produced=False, waited_s=waited)
-            return Outcome(self._produce(session, key, produce, label), produced=True, waited_s=waited)
+                return OnceOutcome(found, produced=False, waited_s=waited)
+            return OnceOutcome(self._produce(session, key, produce, label), produced=True, waited_s=waited)
 
     def _produce(self, session: Session, key: Key, produce: Callable[[Path], Produced], label: str) -> Artifact:
         with contextlib.ExitStack() as stack:

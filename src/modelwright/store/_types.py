@@ -74,7 +74,7 @@ class Produced:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class OnceOutcome:
     """What `once` gave back, and whether this call had to make it."""
 
     artifact: Artifact

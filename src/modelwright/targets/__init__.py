@@ -25,7 +25,7 @@ from modelwright.targets._session import (
     ModelBytes,
     NotBound,
     SessionFacts,
-    TensorSpec,
+    SessionTensor,
     open_session,
 )
 from modelwright.targets._survey import EpRow, RuntimeRow, Status, Survey, survey
@@ -61,11 +61,11 @@ __all__ = [
     "RuntimeRow",
     "SessionFacts",
     "SessionSpec",
+    "SessionTensor",
     "Soc",
     "Status",
     "Survey",
     "Target",
-    "TensorSpec",
     "bind",
     "catalogue",
     "installed_plugins",

@@ -127,7 +127,7 @@ def placement(model: str, target: Target, spec: SessionSpec | None = None, *, cp
     asked = question(graph)
     answer = _ask(source(graph, asked), target, _spec(target, spec, cpu_fallback))
     found = Placement(str(target), "placed", None, None, len(asked.items), cpu_fallback=cpu_fallback)
-    if isinstance(answer, _NoAnswer):
+    if isinstance(answer, _NotPlaced):
         found = replace(found, status=answer.status, reason=answer.reason, fix=answer.fix, virtual=answer.virtual)
         return replace(found, seconds=time.perf_counter() - started)
     located = locate(asked, answer.groups)
@@ -147,7 +147,7 @@ def placement(model: str, target: Target, spec: SessionSpec | None = None, *, cp
 
 
 @dataclass(frozen=True)
-class _Answer:
+class _Placed:
     facts: SessionFacts
     groups: tuple[AssignedGroup, ...]
     log: str
@@ -155,7 +155,7 @@ class _Answer:
 
 
 @dataclass(frozen=True)
-class _NoAnswer:
+class _NotPlaced:
     status: PlacementStatus
     reason: str
     fix: str
@@ -173,25 +173,25 @@ def _spec(target: Target, spec: SessionSpec | None, cpu_fallback: bool) -> Sessi
     )
 
 
-def _ask(model: str | ModelBytes, target: Target, spec: SessionSpec) -> _Answer | _NoAnswer:
+def _ask(model: str | ModelBytes, target: Target, spec: SessionSpec) -> _Placed | _NotPlaced:
     absent = _bind_error(target, spec, virtual=False)
     if absent is not None and _bind_error(target, spec, virtual=True) is not None:
-        return _NoAnswer("unknown", absent.cause, absent.fix)
+        return _NotPlaced("unknown", absent.cause, absent.fix)
     virtual = absent is not None
     try:
         with captured_output() as output, open_session(model, target, spec, virtual=virtual) as session:
             facts, groups = session.facts, session.assignment()
     except NotBound as error:
-        return _NoAnswer("unknown", error.cause, error.fix, virtual)
+        return _NotPlaced("unknown", error.cause, error.fix, virtual)
     except ExecutionError as error:
         if absent is None:
-            return _NoAnswer("failed", error.cause, _LOOK)
+            return _NotPlaced("failed", error.cause, _LOOK)
         reason = f"{absent.cause}; the EP's virtual device cannot answer either: {error.cause}"
-        return _NoAnswer("unknown", reason, absent.fix, virtual)
+        return _NotPlaced("unknown", reason, absent.fix, virtual)
     broken = failed_claim(output.text)
     if broken is not None:
-        return _NoAnswer("failed", broken, _LOOK)
-    return _Answer(facts, groups, output.text, virtual)
+        return _NotPlaced("failed", broken, _LOOK)
+    return _Placed(facts, groups, output.text, virtual)
 
 
 def _bind_error(target: Target, spec: SessionSpec, *, virtual: bool) -> ExecutionError | None:

@@ -50,7 +50,7 @@ class ModelBytes:
 
 
 @dataclass(frozen=True)
-class TensorSpec:
+class SessionTensor:
     """One input or output as onnxruntime names it: `float32`, `int64`…; a symbolic dimension is its name."""
 
     name: str
@@ -278,9 +278,9 @@ def _effective(session: Any, binding: Binding) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((key, str(reported[key])) for key in binding.options))
 
 
-def _tensor_spec(node: Any) -> TensorSpec:
+def _tensor_spec(node: Any) -> SessionTensor:
     shape = tuple(dim if isinstance(dim, int | str) else None for dim in node.shape)
-    return TensorSpec(node.name, _dtype(node.type), shape)
+    return SessionTensor(node.name, _dtype(node.type), shape)
 
 
 def _dtype(text: str) -> str:

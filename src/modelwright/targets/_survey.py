@@ -12,7 +12,7 @@ from modelwright.targets._catalogue import ExecutionProvider, catalogue
 from modelwright.targets._host import Host, read_host
 from modelwright.targets._plugins import Plugin, installed_plugins
 from modelwright.targets._probe import Builtin, EpDevice, probe_builtin, probe_plugin
-from modelwright.worker import Failure, Result, Runtime, RuntimeStatus, list_runtimes, run
+from modelwright.worker import CallResult, Failure, Runtime, RuntimeStatus, list_runtimes, run
 
 # A probe that stands still hangs; one that is slow may be on a busy machine.
 PROBE_STALL_S = 12.0
@@ -86,7 +86,7 @@ def survey(timeout: float = PROBE_TIMEOUT_S) -> Survey:
     return Survey(host, {name: _version(name) for name in _LIBRARIES}, tuple(rows), tuple(runtimes))
 
 
-def _ask(plugin: Plugin, timeout: float) -> Result[tuple[EpDevice, ...]]:
+def _ask(plugin: Plugin, timeout: float) -> CallResult[tuple[EpDevice, ...]]:
     provider = plugin.provider
     option = provider.backend_option if provider else None
     getter = provider.devices[0].backend if provider else None
@@ -94,7 +94,7 @@ def _ask(plugin: Plugin, timeout: float) -> Result[tuple[EpDevice, ...]]:
     return run(call, timeout=timeout, stall=PROBE_STALL_S)
 
 
-def _builtin_rows(result: Result[Builtin]) -> list[EpRow]:
+def _builtin_rows(result: CallResult[Builtin]) -> list[EpRow]:
     rows = []
     providers = result.value.providers if result.value else ("CPUExecutionProvider",)
     for ep in catalogue().eps:
@@ -111,7 +111,7 @@ def _builtin_rows(result: Result[Builtin]) -> list[EpRow]:
     return rows
 
 
-def _plugin_row(plugin: Plugin, result: Result[tuple[EpDevice, ...]], host: Host) -> EpRow:
+def _plugin_row(plugin: Plugin, result: CallResult[tuple[EpDevice, ...]], host: Host) -> EpRow:
     provider = plugin.provider or _stranger(plugin)
     if result.failure is not None:
         status, reason = _failed(result.failure)
@@ -206,7 +206,7 @@ def _stranger(plugin: Plugin) -> ExecutionProvider:
     )
 
 
-def _log_hint(result: Result[tuple[EpDevice, ...]]) -> str | None:
+def _log_hint(result: CallResult[tuple[EpDevice, ...]]) -> str | None:
     return f"see {result.log}" if result.log else None
 
 

@@ -3,7 +3,7 @@
 from modelwright.worker._create import create_runtime
 from modelwright.worker._exit import Exit, decode_exit
 from modelwright.worker._limits import limited, memory_ceiling
-from modelwright.worker._result import Failure, FailureKind, Result
+from modelwright.worker._result import CallResult, Failure, FailureKind
 from modelwright.worker._runner import progress, user_code
 from modelwright.worker._runtime import Runtime
 from modelwright.worker._runtimes import RuntimeStatus, find_runtime, list_runtimes, remove_runtime
@@ -12,10 +12,10 @@ from modelwright.worker._task import Task, TaskFunction, task
 from modelwright.worker._worker import Worker, run
 
 __all__ = [
+    "CallResult",
     "Exit",
     "Failure",
     "FailureKind",
-    "Result",
     "Runtime",
     "RuntimeStatus",
     "SoFar",

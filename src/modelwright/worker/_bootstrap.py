@@ -27,7 +27,7 @@ def main() -> None:
     sys.argv[1:] = []
     _load_package(folder)
     serving = importlib.import_module("modelwright.worker._serve")
-    serving.serve(serving.Plan(**plan))
+    serving.serve(serving.ChildPlan(**plan))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from typing import IO
 from modelwright.worker import _windows
 from modelwright.worker._channel import TOKEN_BYTES, Channel
 from modelwright.worker._payload import INLINE_BYTES, Scratch
-from modelwright.worker._serve import Plan
+from modelwright.worker._serve import ChildPlan
 
 _HERE = Path(__file__).parent
 _GOODBYE_S = 8.0
@@ -74,7 +74,7 @@ def launch(python: Path) -> Child:
 def _launch_posix(python: Path, token: bytes, scratch: Scratch, startup: IO[bytes]) -> Child:
     control, their_control = _socket_pair()
     data, their_data = _socket_pair()
-    plan = Plan(os.getpid(), token.hex(), scratch.folders, their_control.fileno(), their_data.fileno())
+    plan = ChildPlan(os.getpid(), token.hex(), scratch.folders, their_control.fileno(), their_data.fileno())
     with contextlib.ExitStack() as on_error, their_control, their_data:
         on_error.callback(control.close)
         on_error.callback(data.close)
@@ -97,7 +97,7 @@ if sys.platform == "win32":
         """No fork there: the child is the runner, and a thread of ours supervises it through a job object."""
         control, their_control = _socket_pair()
         data, their_data = _socket_pair()
-        plan = Plan(os.getpid(), token.hex(), scratch.folders)
+        plan = ChildPlan(os.getpid(), token.hex(), scratch.folders)
         with contextlib.ExitStack() as on_error, their_data:
             for end in (control, their_control, data):
                 on_error.callback(end.close)
@@ -114,7 +114,7 @@ def _socket_pair() -> tuple[socket.socket, socket.socket]:
     return pair
 
 
-def _command(python: Path, plan: Plan) -> list[str]:
+def _command(python: Path, plan: ChildPlan) -> list[str]:
     bootstrap = str(_HERE / "_bootstrap.py")
     return [str(python), "-I", "-u", bootstrap, str(_HERE.parent), json.dumps(asdict(plan))]
 

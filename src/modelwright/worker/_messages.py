@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from modelwright.worker._payload import Parcel
+from modelwright.worker._payload import Payload
 from modelwright.worker._result import Failure
 
 
@@ -16,7 +16,7 @@ class Call:
     number: int
     name: str
     root: str | None
-    arguments: Parcel
+    arguments: Payload
     folder: str | None
     timeout: float
 
@@ -44,7 +44,7 @@ class Done:
     """Runner to parent: the call has ended. `error` is a pickled WrightError."""
 
     number: int
-    value: Parcel | None
+    value: Payload | None
     failure: Failure | None
     error: bytes | None
     cpu_s: float

@@ -20,7 +20,7 @@ _SHARED_MEMORY = Path("/dev/shm")
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class Payload:
     """A pickled value. The parts (the pickle, then its buffers) are here, or in `file` with these sizes."""
 
     parts: tuple[bytes, ...] = ()
@@ -54,33 +54,33 @@ class Scratch:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def pack(value: object, scratch: Scratch) -> Parcel:
+def pack(value: object, scratch: Scratch) -> Payload:
     """Pickle `value`; everything goes to one scratch file when it is too large for the socket."""
     buffers: list[pickle.PickleBuffer] = []
     data = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
     parts = [memoryview(data), *(buffer.raw() for buffer in buffers)]
     if sum(part.nbytes for part in parts) <= INLINE_BYTES:
-        return Parcel(parts=tuple(bytes(part) for part in parts))
+        return Payload(parts=tuple(bytes(part) for part in parts))
     return _spill(parts, scratch)
 
 
-def unpack(parcel: Parcel) -> Any:
+def unpack(parcel: Payload) -> Any:
     """The value. Arrays from a file are private writable mappings of it; its name is gone after this."""
     parts = _load(parcel) if parcel.file is not None else [bytearray(part) for part in parcel.parts]
     return pickle.loads(parts[0], buffers=parts[1:])
 
 
-def _spill(parts: Sequence[memoryview], scratch: Scratch) -> Parcel:
+def _spill(parts: Sequence[memoryview], scratch: Scratch) -> Payload:
     folder = scratch.roomy(sum(part.nbytes for part in parts))
     with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
         for part in parts:
             file.write(part)
             file.seek(_aligned(file.tell()))
         file.truncate()
-    return Parcel(file=file.name, sizes=tuple(part.nbytes for part in parts))
+    return Payload(file=file.name, sizes=tuple(part.nbytes for part in parts))
 
 
-def _load(parcel: Parcel) -> list[memoryview]:
+def _load(parcel: Payload) -> list[memoryview]:
     path = Path(str(parcel.file))
     with path.open("rb") as file:
         mapped = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))

@@ -49,7 +49,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Result(Generic[T_co]):
+class CallResult(Generic[T_co]):
     """A finished call. `peak_rss_bytes` is that of the largest process; unknown is None."""
 
     task: str

@@ -20,7 +20,7 @@ from modelwright.errors import InputError, StoreError, WrightError
 from modelwright.worker import _usage
 from modelwright.worker._channel import Channel
 from modelwright.worker._messages import Advance, Call, Done, Inside
-from modelwright.worker._payload import Parcel, Scratch, pack, unpack
+from modelwright.worker._payload import Payload, Scratch, pack, unpack
 from modelwright.worker._result import Failure
 from modelwright.worker._task import resolve
 
@@ -103,7 +103,7 @@ def _expect_end() -> None:
         faulthandler.dump_traceback_later(max(_post.patience - 1.0, _post.patience / 2))
 
 
-def _attempt(call: Call, scratch: Scratch) -> tuple[Parcel | None, Failure | None, bytes | None]:
+def _attempt(call: Call, scratch: Scratch) -> tuple[Payload | None, Failure | None, bytes | None]:
     ready = returned = False
     # Whatever a task raises, SystemExit and KeyboardInterrupt too, must reach the parent.
     try:

@@ -32,7 +32,7 @@ _GC_THRESHOLDS = (200_000, 30, 100)
 
 
 @dataclass(frozen=True)
-class Plan:
+class ChildPlan:
     """What a child is told on its command line. `control` and `data` are inherited file descriptors."""
 
     parent: int
@@ -42,7 +42,7 @@ class Plan:
     data: int = -1
 
 
-def serve(plan: Plan) -> None:
+def serve(plan: ChildPlan) -> None:
     """Be a child. Returns when there is nothing left to do."""
     gc.set_threshold(*_GC_THRESHOLDS)
     if sys.platform == "win32":
@@ -53,7 +53,7 @@ def serve(plan: Plan) -> None:
 
 if sys.platform == "win32":
 
-    def _serve_windows(plan: Plan) -> None:
+    def _serve_windows(plan: ChildPlan) -> None:
         """The parent supervises from outside, through a job object; the socket arrives on stdin."""
         faulthandler.enable()
         channel = Channel(socket.fromshare(sys.stdin.buffer.read()), bytes.fromhex(plan.token))
@@ -61,7 +61,7 @@ if sys.platform == "win32":
 
 else:
 
-    def _serve_posix(plan: Plan) -> None:
+    def _serve_posix(plan: ChildPlan) -> None:
         output, printed = os.pipe()
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
         supervisor = os.getpid()
@@ -76,7 +76,7 @@ else:
         Supervisor(control, output, runner, plan.parent).watch(Scratch(plan.scratch))
         os._exit(0)
 
-    def _become_runner(plan: Plan, supervisor: int, printed: int) -> NoReturn:
+    def _become_runner(plan: ChildPlan, supervisor: int, printed: int) -> NoReturn:
         """Everything the runner prints goes to the supervisor; when the supervisor goes, it goes."""
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != supervisor:

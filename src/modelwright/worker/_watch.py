@@ -22,7 +22,7 @@ _SILENCE_S = 8.0
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CallOutcome:
     """How the wait ended: with `done`, with `died`, or because a limit was `reached`; `inside` whose code."""
 
     done: Done | None = None
@@ -66,7 +66,7 @@ class _Standstill:
         self.reached = now - self._since >= self._stall
 
 
-class Watch:
+class CallWatch:
     """One call on one child."""
 
     def __init__(self, child: Child, number: int, limits: Limits, on_progress: OnProgress | None) -> None:
@@ -81,7 +81,7 @@ class Watch:
         self._died: Died | None = None
         self._inside: Inside | None = None
 
-    def wait(self) -> Outcome:
+    def wait(self) -> CallOutcome:
         with selectors.DefaultSelector() as selector:
             selector.register(self._child.control, selectors.EVENT_READ)
             selector.register(self._child.data, selectors.EVENT_READ)
@@ -125,11 +125,11 @@ class Watch:
             case Died():
                 self._died = message
 
-    def _outcome(self, now: float) -> Outcome | None:
+    def _outcome(self, now: float) -> CallOutcome | None:
         if self._done is not None:
             return self._finished(self._done)
         if self._died is not None or self._child.control.closed:
-            return Outcome(died=self._died, inside=self._inside)
+            return CallOutcome(died=self._died, inside=self._inside)
         if now >= self._deadline:
             return self._killed("timeout")
         if self._standstill is not None:
@@ -139,19 +139,19 @@ class Watch:
                 return self._killed("stalled")
         return None
 
-    def _finished(self, done: Done) -> Outcome:
+    def _finished(self, done: Done) -> CallOutcome:
         self._child.control.send(End())
         answer: Ended | Died | None = self._died or self._answer(Ended, Died)
         died = answer if isinstance(answer, Died) else None
-        return Outcome(done=done, died=died, log_bytes=answer.log_bytes if answer else 0)
+        return CallOutcome(done=done, died=died, log_bytes=answer.log_bytes if answer else 0)
 
-    def _killed(self, limit: Literal["timeout", "stalled"]) -> Outcome:
+    def _killed(self, limit: Literal["timeout", "stalled"]) -> CallOutcome:
         self._child.control.send(Kill())
         if sys.platform != "win32":
             # A supervisor that was stopped could not obey.
             self._child.process.send_signal(signal.SIGCONT)
         died = self._answer(Died)
-        return Outcome(died=died if isinstance(died, Died) else None, reached=limit, inside=self._inside)
+        return CallOutcome(died=died if isinstance(died, Died) else None, reached=limit, inside=self._inside)
 
     def _answer(self, *kinds: type[Ended] | type[Died]) -> Ended | Died | None:
         """The supervisor's answer to an order, or None when it has none in time."""

@@ -22,10 +22,10 @@ from modelwright.worker._limits import STALL_S, Limits, resolve_limits
 from modelwright.worker._logs import new_log, prune_logs
 from modelwright.worker._messages import Begin, Call, Died, Done, Inside
 from modelwright.worker._payload import pack, unpack
-from modelwright.worker._result import Failure, FailureKind, Result
+from modelwright.worker._result import CallResult, Failure, FailureKind
 from modelwright.worker._runtime import Runtime
 from modelwright.worker._task import Task
-from modelwright.worker._watch import Outcome, Watch
+from modelwright.worker._watch import CallOutcome, CallWatch
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ def run(
     stall: float | None = STALL_S,
     memory_limit: int | None = None,
     on_progress: OnProgress | None = None,
-) -> Result[T]:
+) -> CallResult[T]:
     """Make one call in a child of its own. See `Worker.run`."""
     with Worker(runtime=runtime) as worker:
         return worker.run(
@@ -82,7 +82,7 @@ class Worker:
         stall: float | None = STALL_S,
         memory_limit: int | None = None,
         on_progress: OnProgress | None = None,
-    ) -> Result[T]:
+    ) -> CallResult[T]:
         """Make the call. It fails `timeout` seconds (beyond the `planned` ones) after it last reported progress, after
         `stall` seconds without progress, output or CPU time, or when the tree holds more than `memory_limit` bytes.
 
@@ -99,7 +99,7 @@ class Worker:
                 self._discard()
                 raise
 
-    def _run(self, task: Task[T], limits: Limits, on_progress: OnProgress | None, started: float) -> Result[T]:
+    def _run(self, task: Task[T], limits: Limits, on_progress: OnProgress | None, started: float) -> CallResult[T]:
         log = new_log(task.name)
         try:
             child = self._child = self._child or self._start()
@@ -111,12 +111,12 @@ class Worker:
         child.control.send(Begin(str(log), limits.memory))
         root = None if self._runtime else task.root
         child.data.send(Call(number, task.name, root, arguments, task.folder, limits.timeout))
-        outcome = Watch(child, number, limits, on_progress).wait()
+        outcome = CallWatch(child, number, limits, on_progress).wait()
         return self._settle(task, child, outcome, log, started, limits)
 
     def _settle(
-        self, task: Task[Any], child: Child, outcome: Outcome, log: Path, started: float, limits: Limits
-    ) -> Result[Any]:
+        self, task: Task[Any], child: Child, outcome: CallOutcome, log: Path, started: float, limits: Limits
+    ) -> CallResult[Any]:
         done, name = outcome.done, task.name
         try:
             if done is None:
@@ -129,7 +129,7 @@ class Worker:
                 return _failed(name, _on_full_disk(_with_error(done), task), usage, log, started)
             value = None if done.value is None else unpack(done.value)
             kept = log if outcome.log_bytes and log.exists() else None
-            return Result(name, value, None, time.monotonic() - started, *usage, kept)
+            return CallResult(name, value, None, time.monotonic() - started, *usage, kept)
         finally:
             if done is None or outcome.died is not None:
                 self._discard()
@@ -149,7 +149,7 @@ class Worker:
 
 def _failed(
     name: str, failure: Failure, usage: tuple[float | None, int | None] | None, log: Path, started: float
-) -> Result[Any]:
+) -> CallResult[Any]:
     cpu_s, peak = usage or (None, None)
     duration = time.monotonic() - started
     text = f"[modelwright: {name} failed after {duration:.1f} s: {failure.kind}: {failure.message}]\n"
@@ -159,7 +159,7 @@ def _failed(
         with log.open("a", encoding="utf-8") as file:
             file.write(f"{failure.traceback or ''}{text}")
         kept = log
-    return Result(name, None, failure, duration, cpu_s, peak, kept)
+    return CallResult(name, None, failure, duration, cpu_s, peak, kept)
 
 
 def _died_usage(child: Child, died: Died | None) -> tuple[float | None, int | None] | None:
@@ -170,7 +170,7 @@ def _died_usage(child: Child, died: Died | None) -> tuple[float | None, int | No
     return cpu_s, died.peak_rss_bytes
 
 
-def _death(child: Child, outcome: Outcome, limits: Limits, duration: float) -> Failure:
+def _death(child: Child, outcome: CallOutcome, limits: Limits, duration: float) -> Failure:
     """The failure of a call that gave no answer."""
     died = outcome.died
     left = f"; {died.survivors} process(es) could not be killed" if died and died.survivors else ""

@@ -11,12 +11,12 @@ from onnx import helper, numpy_helper
 from modelwright.errors import InputError
 from modelwright.evaluation import evaluate
 from modelwright.evaluation._prepare import Preparer
-from modelwright.targets import TensorSpec
+from modelwright.targets import SessionTensor
 from modelwright.vocabulary import Data
 from support.models import FLOAT, model, save, value
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "who", "built", "it", "ada", "did", "good", "bad", "film", "##s"]
-IDS = (TensorSpec("input_ids", "int64", ("batch", "tokens")),)
+IDS = (SessionTensor("input_ids", "int64", ("batch", "tokens")),)
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_a_folder_without_a_processor_is_refused(tmp_path):
 
 
 def test_a_text_is_cut_and_padded_to_what_a_fixed_graph_takes(tokenizer):
-    fixed = (TensorSpec("input_ids", "int64", (1, 6)),)
+    fixed = (SessionTensor("input_ids", "int64", (1, 6)),)
     ids = prepared(tokenizer, "text-classification", {"text": "good film"}, fixed)["input_ids"]
     assert ids.tolist() == [2, 10, 12, 3, 0, 0]
     long = prepared(tokenizer, "text-classification", {"text": "good " * 30}, fixed)["input_ids"]

@@ -10,7 +10,7 @@ from modelwright.errors import InputError, UsageError
 from modelwright.evaluation._dataset import open_dataset, selected
 from modelwright.evaluation._feeds import Feeder, split
 from modelwright.judge import Allowance, parse_allowance
-from modelwright.targets import TensorSpec
+from modelwright.targets import SessionTensor
 from modelwright.vocabulary import Data
 
 
@@ -19,7 +19,7 @@ def opened(path, **more):
 
 
 def feeder(*specs, scale=None, shared=None, may_batch=True):
-    return Feeder([TensorSpec(*spec) for spec in specs], shared or {}, scale, may_batch=may_batch)
+    return Feeder([SessionTensor(*spec) for spec in specs], shared or {}, scale, may_batch=may_batch)
 
 
 def test_an_npz_has_its_samples_along_the_first_axis(tmp_path):

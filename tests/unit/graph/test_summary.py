@@ -14,7 +14,7 @@ from onnx import helper
 
 from modelwright import _json, graph
 from modelwright.errors import InputError
-from modelwright.graph import DtypeTotal, FileEntry, ModelSummary, OpCount, Opset, ValueSpec
+from modelwright.graph import DtypeTotal, ModelFilePart, ModelSummary, OpCount, Opset, ValueSpec
 from support import models
 
 
@@ -25,7 +25,7 @@ def summary_of(proto: onnx.ModelProto, folder: Path) -> ModelSummary:
 def test_a_small_model_in_full(tmp_path: Path) -> None:
     found = summary_of(models.mlp(), tmp_path)
     size = (tmp_path / "model.onnx").stat().st_size
-    assert found.files == (FileEntry("model.onnx", "model", size),)
+    assert found.files == (ModelFilePart("model.onnx", "model", size),)
     assert (found.total_bytes, found.over_2gib) == (size, False)
     assert (found.ir_version, found.producer, found.producer_version) == (10, "tests", None)
     assert found.opsets == (Opset("", 21),)
@@ -99,7 +99,7 @@ def test_external_files_are_listed_with_their_size(tmp_path: Path) -> None:
     path = models.save_external(models.mlp(), tmp_path)
     found = graph.summary(graph.load(path))
     data = tmp_path / "model.onnx.data"
-    assert found.files[1] == FileEntry(data.name, "weights", data.stat().st_size)
+    assert found.files[1] == ModelFilePart(data.name, "weights", data.stat().st_size)
     assert found.total_bytes == path.stat().st_size + data.stat().st_size
 
 
@@ -115,7 +115,7 @@ def test_a_context_file_is_looked_for(present: bool, tmp_path: Path) -> None:
         (tmp_path / "ctx.bin").write_bytes(bytes(10))
     found = summary_of(models.ep_context("ctx.bin"), tmp_path)
     assert (found.ep_context[0].cache_file, found.ep_context[0].cache_present) == ("ctx.bin", present)
-    assert found.files[1] == FileEntry("ctx.bin", "compiled", 10 if present else None)
+    assert found.files[1] == ModelFilePart("ctx.bin", "compiled", 10 if present else None)
     assert bool(found.warnings) is not present
 
 

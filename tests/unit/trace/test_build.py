@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from modelwright._json import dumps, plain
 from modelwright.measure._trace_build import build
-from modelwright.measure._trace_profile import Call, Kernel, KernelShapes, Profile, Run
+from modelwright.measure._trace_profile import Kernel, KernelCall, KernelShapes, Profile, Run
 from modelwright.measure._trace_qnn import QnnTrace, parse_blocks
 from modelwright.measure._trace_types import TraceProblem, TraceReason, TraceStatus, trace_exit_code
 from unit.trace.recordings import (
@@ -85,7 +85,7 @@ def test_shares_add_up_to_100_whatever_ran(tmp_path_factory, runs):
     for number, calls in enumerate(runs):
         at = number * 100_000
         places = [at + sum(us for _, us in calls[:index]) for index in range(len(calls))]
-        spans = tuple(Call(kernel, place, us, 1) for place, (kernel, us) in zip(places, calls, strict=True))
+        spans = tuple(KernelCall(kernel, place, us, 1) for place, (kernel, us) in zip(places, calls, strict=True))
         made.append(Run(at, 99_000, spans))
     kernels = tuple(Kernel(f"n{index}", "Add", "CPU", index) for index in range(6))
     shapes = (KernelShapes((), (), None, None, None),) * 6

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modelwright.measure import _trace_profile
-from modelwright.measure._trace_profile import Call, Kernel, KernelShapes, Profile, Run, read_profile
+from modelwright.measure._trace_profile import Kernel, KernelCall, KernelShapes, Profile, Run, read_profile
 from modelwright.measure._trace_spans import lay_out
 from modelwright.measure._trace_types import TraceProblem, TraceReason
 from unit.trace.recordings import model_run, node, profile, profile_text
@@ -65,10 +65,10 @@ def test_own_times_add_up_to_the_outermost_calls(lengths, rest):
     kernels = (Kernel("loop", "Loop", "CPU", 0), Kernel("body", "Add", "CPU", 0))
     calls, at = [], 1
     for length in lengths:
-        calls.append(Call(1, at, length, 1))
+        calls.append(KernelCall(1, at, length, 1))
         at += max(length, 1)
     total = at + rest
-    run = Run(0, total, (Call(0, 0, total, 1), *calls))
+    run = Run(0, total, (KernelCall(0, 0, total, 1), *calls))
     shape = KernelShapes((), (), None, None, None)
     found = lay_out(Profile(kernels, (shape, shape), (run,)), None).spans(0)
     assert sum(span.own for span in found) == total

@@ -8,11 +8,11 @@ import pytest
 
 from modelwright.errors import ExecutionError, InputError
 from modelwright.vocabulary import Progress
-from modelwright.worker import Failure, Result, Task, run, task
+from modelwright.worker import CallResult, Failure, Task, run, task
 from unit.worker import tasks
 
 
-def failure_of(result: Result[object]) -> Failure:
+def failure_of(result: CallResult[object]) -> Failure:
     assert result.failure is not None
     assert not result.ok
     assert result.value is None

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from modelwright.worker import Worker, run
-from modelwright.worker._payload import INLINE_BYTES, Parcel, Scratch, pack, unpack
+from modelwright.worker._payload import INLINE_BYTES, Payload, Scratch, pack, unpack
 from unit.worker import tasks
 from unit.worker.conftest import running_with, scratch_folders
 
@@ -130,7 +130,7 @@ def test_small_values_stay_inline_and_large_ones_do_not(tmp_path: Path) -> None:
 
 def test_a_parcel_holds_what_fits_the_socket(tmp_path: Path) -> None:
     parcel = pack([b"z" * 1000 for _ in range(1)], Scratch((str(tmp_path),)))
-    assert isinstance(parcel, Parcel)
+    assert isinstance(parcel, Payload)
     assert sum(map(len, parcel.parts)) < INLINE_BYTES
 
 

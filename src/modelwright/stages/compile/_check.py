@@ -13,7 +13,7 @@ from modelwright.data import generate
 from modelwright.errors import ExecutionError
 from modelwright.graph import Graph
 from modelwright.models import specs_from_graph
-from modelwright.targets import BoundSession, SessionFacts, SessionSpec, Target, TensorSpec, open_session
+from modelwright.targets import BoundSession, SessionFacts, SessionSpec, SessionTensor, Target, open_session
 from modelwright.vocabulary import InputSpec
 
 if TYPE_CHECKING:
@@ -25,38 +25,38 @@ _SEED = 20_240_229
 
 
 @dataclass(frozen=True)
-class Check:
+class CompileCheck:
     facts: SessionFacts
     ran: bool
     run_s: float | None
     reason: str | None
 
 
-def check(graph: Graph, target: Target, spec: SessionSpec, limit_s: float, inputs: InputSpec = ()) -> Check:
+def check(graph: Graph, target: Target, spec: SessionSpec, limit_s: float, inputs: InputSpec = ()) -> CompileCheck:
     """Open and run. Only a simulator may be too slow to end: then `reason` says so."""
     session = open_session(str(graph.path), target, spec)
     limit = limit_s if session.facts.simulated else None
     recorded = generate(specs_from_graph(graph, recorded=inputs), _SEED) if inputs else None
-    run = _Run(session, recorded or seeded_inputs(session.inputs))
+    run = _CheckRun(session, recorded or seeded_inputs(session.inputs))
     run.start()
     run.join(limit)
     if run.is_alive():
         # The native call cannot be stopped; the session stays open for it and dies with the process.
-        return Check(session.facts, False, None, f"the simulated run did not end within {limit_s:g} s")
+        return CompileCheck(session.facts, False, None, f"the simulated run did not end within {limit_s:g} s")
     session.close()
     if run.error is not None:
         raise run.error
     _require_finite(run.outputs, target)
-    return Check(session.facts, True, run.seconds, None)
+    return CompileCheck(session.facts, True, run.seconds, None)
 
 
-def seeded_inputs(specs: tuple[TensorSpec, ...]) -> dict[str, np.ndarray]:
+def seeded_inputs(specs: tuple[SessionTensor, ...]) -> dict[str, np.ndarray]:
     """Normal floats; ones for integers and flags, which are valid as ids, lengths and masks alike."""
     generator = np.random.default_rng(_SEED)
     return {spec.name: _values(spec, generator) for spec in specs}
 
 
-class _Run(threading.Thread):
+class _CheckRun(threading.Thread):
     """One run beside the caller, who may stop waiting for it."""
 
     def __init__(self, session: BoundSession, feeds: Mapping[str, Any]) -> None:
@@ -76,7 +76,7 @@ class _Run(threading.Thread):
         self.seconds = time.perf_counter() - started
 
 
-def _values(spec: TensorSpec, generator: np.random.Generator) -> np.ndarray:
+def _values(spec: SessionTensor, generator: np.random.Generator) -> np.ndarray:
     shape = [dim if isinstance(dim, int) else 1 for dim in spec.shape]
     if spec.dtype.startswith(("float", "bfloat")):
         return generator.standard_normal(shape).astype(spec.dtype)

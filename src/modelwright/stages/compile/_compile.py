@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from modelwright._lazy import lazy
 from modelwright.errors import ExecutionError, InputError
 from modelwright.graph import Graph, load
-from modelwright.stages.compile._check import Check, check
+from modelwright.stages.compile._check import CompileCheck, check
 from modelwright.stages.compile._types import CompileOutcome, CompileParams, OutsideOp
 from modelwright.targets import (
     Binding,
@@ -101,7 +101,7 @@ def _failed(graph: Graph, target: Target, error: Exception) -> ExecutionError:
     return ExecutionError(f"{target} could not compile {graph.path.name}", cause=text, fix=fix)
 
 
-def _outcome(graph: Graph, compiled: Graph, checked: Check, compile_s: float) -> CompileOutcome:
+def _outcome(graph: Graph, compiled: Graph, checked: CompileCheck, compile_s: float) -> CompileOutcome:
     nodes = list(compiled.model.graph.node)
     contexts = [node for node in nodes if node.op_type == _EP_CONTEXT]
     outside: dict[str, list[str]] = {}

@@ -1,6 +1,5 @@
 """Graph optimization by named passes: onnxruntime's, its transformer fusions, and our own."""
 
-from modelwright.stages.optimize._bench import ORT_IMPORT
 from modelwright.stages.optimize._check import check_passes
 from modelwright.stages.optimize._run import run_optimize
 from modelwright.stages.optimize._table import PRESETS, Pass, find_pass, passes, resolve_passes
@@ -12,6 +11,7 @@ from modelwright.stages.optimize._types import (
     OptimizeParams,
     PassEffect,
 )
+from modelwright.stages.optimize._working_model import ORT_IMPORT
 
 __all__ = [
     "LIBRARIES",

@@ -23,7 +23,7 @@ else:
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceModel:
     """The input file, parsed; tensors stay where they are until somebody reads them."""
 
     path: Path
@@ -31,7 +31,7 @@ class Source:
     external: bool
 
 
-def read_source(path: str) -> Source:
+def read_source(path: str) -> SourceModel:
     """Parse and check the input. What this stage could not keep is refused."""
     graph = graphs.load(path)
     external = graphs.external_data(graph)
@@ -52,7 +52,7 @@ def read_source(path: str) -> Source:
     ir.external_data.set_base_dir(model.graph, graph.folder)
     for index, span in graph.on_disk.items():
         _leave_on_disk(model, graph, graph.model.graph.initializer[index], span.offset, span.length)
-    return Source(graph.path, model, bool(external))
+    return SourceModel(graph.path, model, bool(external))
 
 
 def _innermost(error: BaseException) -> str:
@@ -74,7 +74,7 @@ def _leave_on_disk(model: ir.Model, graph: graphs.Graph, tensor: onnx.TensorProt
     )
 
 
-def copy_source(source: Source, workdir: Path) -> None:
+def copy_source(source: SourceModel, workdir: Path) -> None:
     """The graph as it is; only the place of external weights changes."""
     if source.external:
         graphs.write_model(source.model, workdir)

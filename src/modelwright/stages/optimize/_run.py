@@ -11,12 +11,12 @@ from pathlib import Path
 
 from modelwright._disk import native_writes
 from modelwright.graph import write_model
-from modelwright.stages.optimize._bench import Bench
 from modelwright.stages.optimize._files import copy_source, read_source
 from modelwright.stages.optimize._inventory import Snapshot, snapshot
 from modelwright.stages.optimize._refuse import refuse
 from modelwright.stages.optimize._table import find_pass, resolve_passes
 from modelwright.stages.optimize._types import OptimizeOutcome, OptimizeParams
+from modelwright.stages.optimize._working_model import WorkingModel
 from modelwright.worker import progress, task
 
 
@@ -30,7 +30,7 @@ def run_optimize(model: str, workdir: str, params: OptimizeParams) -> OptimizeOu
     source = read_source(model)
     before = snapshot(source.model)
     refuse(before, names)
-    bench = Bench(source.model, source.path.parent)
+    bench = WorkingModel(source.model, source.path.parent)
     if names or params.fix_dims or params.opset is not None:
         del source
         with scratch_folder(folder) as scratch:
@@ -57,7 +57,7 @@ def scratch_folder(workdir: Path) -> Iterator[Path]:
         shutil.rmtree(scratch)
 
 
-def _work(bench: Bench, names: Sequence[str], params: OptimizeParams, scratch: Path) -> None:
+def _work(bench: WorkingModel, names: Sequence[str], params: OptimizeParams, scratch: Path) -> None:
     bench.declare(params)
     if ort_names := of_kind(names, "ort"):
         progress("run the onnxruntime passes", 0.1)
@@ -76,7 +76,7 @@ def of_kind(names: Sequence[str], *kinds: str) -> tuple[str, ...]:
 
 
 def _outcome(
-    bench: Bench, ends: tuple[Snapshot, Snapshot], opset: int, params: OptimizeParams, seconds: float
+    bench: WorkingModel, ends: tuple[Snapshot, Snapshot], opset: int, params: OptimizeParams, seconds: float
 ) -> OptimizeOutcome:
     before, after = ends
     asked = {find_pass(name).name for name in params.passes}

@@ -5,9 +5,9 @@ from modelwright.stages.quantize._names import name_all
 from modelwright.stages.quantize._params import (
     Calibration,
     Clipped,
-    OpTally,
     QuantizeOutcome,
     QuantizeParams,
+    ReducedOps,
     TensorOverride,
 )
 from modelwright.stages.quantize._precision import (
@@ -34,9 +34,9 @@ __all__ = [
     "WORKERS",
     "Calibration",
     "Clipped",
-    "OpTally",
     "QuantizeOutcome",
     "QuantizeParams",
+    "ReducedOps",
     "Step",
     "TensorOverride",
     "canonical",

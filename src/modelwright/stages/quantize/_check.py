@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from modelwright.errors import ExecutionError
-from modelwright.graph import Precision, Share
-from modelwright.stages.quantize._params import OpTally, QuantizeParams
+from modelwright.graph import Precision, TypeShare
+from modelwright.stages.quantize._params import QuantizeParams, ReducedOps
 from modelwright.stages.quantize._precision import STEPS, Step
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def require_reduced(found: int | None) -> None:
         )
 
 
-def tally(model: onnx.ModelProto) -> tuple[OpTally, ...]:
+def tally(model: onnx.ModelProto) -> tuple[ReducedOps, ...]:
     """Per operator: nodes that compute with reduced precision, and nodes that do not."""
     nodes = model.graph.node
     from_pair = {name for node in nodes if node.op_type == "DequantizeLinear" for name in node.output}
@@ -91,7 +91,7 @@ def tally(model: onnx.ModelProto) -> tuple[OpTally, ...]:
         inside = from_pair.intersection(node.input) and into_pair.intersection(node.output)
         touched = node.op_type in _REDUCED or inside or halves.intersection(node.input)
         (reduced if touched else untouched)[node.op_type] += 1
-    return tuple(OpTally(name, reduced[name], untouched[name]) for name in sorted({*reduced, *untouched}))
+    return tuple(ReducedOps(name, reduced[name], untouched[name]) for name in sorted({*reduced, *untouched}))
 
 
 def _require_half(precision: Precision, params: QuantizeParams) -> tuple[str, ...]:
@@ -113,7 +113,9 @@ def _activation_bits(steps: tuple[Step, ...]) -> int:
     return steps[0].activation_bits
 
 
-def _require_share(precision: Precision, shares: Iterable[Share], bits: int, what: str, by: str = "elements") -> None:
+def _require_share(
+    precision: Precision, shares: Iterable[TypeShare], bits: int, what: str, by: str = "elements"
+) -> None:
     counts: Counter[int] = Counter()
     for item in shares:
         counts[item.bits] += getattr(item, by)

@@ -56,7 +56,7 @@ class QuantizeParams:
 
 
 @dataclass(frozen=True)
-class OpTally:
+class ReducedOps:
     """Nodes of one operator: how many compute with reduced precision and how many do not."""
 
     op_type: str
@@ -100,7 +100,7 @@ class QuantizeOutcome:
     activation_bits: int | None
     quantized_share: float | None
     granularity: tuple[str, ...]
-    ops: tuple[OpTally, ...]
+    ops: tuple[ReducedOps, ...]
     excluded: tuple[str, ...]
     calibration: Calibration | None
     clipped: Clipped

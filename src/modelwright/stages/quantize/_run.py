@@ -22,7 +22,7 @@ from modelwright.stages.quantize._precision import Step, canonical, reduces_rang
 from modelwright.stages.quantize._save import save
 from modelwright.stages.quantize._scope import check_scope
 from modelwright.stages.quantize._session import open_session
-from modelwright.stages.quantize._static import Source, quantize_static
+from modelwright.stages.quantize._static import CalibrationSamples, quantize_static
 from modelwright.stages.quantize._tensor_types import infer_types
 from modelwright.stages.quantize._weights import detach
 from modelwright.worker import progress, task
@@ -42,7 +42,7 @@ RANDOM_WARNING = (
 
 
 @dataclass
-class _Facts:
+class _QuantizeFacts:
     """What the steps found out, gathered for the outcome."""
 
     input_bytes: int
@@ -62,7 +62,7 @@ def run_quantize(
     graph = open_model(model)
     own = {tensor.name for tensor in graph.model.graph.initializer}
     source = _source(graph, steps, params, calibration)
-    folder, facts = Path(workdir), _Facts(summary(graph).total_bytes)
+    folder, facts = Path(workdir), _QuantizeFacts(summary(graph).total_bytes)
     try:
         result = _transform(graph, steps, params, source, (folder, facts))
     finally:
@@ -82,8 +82,8 @@ def _transform(
     graph: Graph,
     steps: tuple[Step, ...],
     params: QuantizeParams,
-    source: Source | None,
-    into: tuple[Path, _Facts],
+    source: CalibrationSamples | None,
+    into: tuple[Path, _QuantizeFacts],
 ) -> onnx.ModelProto:
     folder, facts = into
     prepared = prepare(graph, folder, raise_opset=steps[0].kind == "static")
@@ -101,7 +101,9 @@ def _transform(
     return model
 
 
-def _apply(model: onnx.ModelProto, step: Step, params: QuantizeParams, folder: Path, facts: _Facts) -> onnx.ModelProto:
+def _apply(
+    model: onnx.ModelProto, step: Step, params: QuantizeParams, folder: Path, facts: _QuantizeFacts
+) -> onnx.ModelProto:
     if step.kind == "dynamic":
         return quantize_dynamic(model, params)
     if step.kind == "int4":
@@ -124,7 +126,7 @@ def _retyped(model: onnx.ModelProto, folder: Path) -> onnx.ModelProto:
 
 def _source(
     graph: Graph, steps: tuple[Step, ...], params: QuantizeParams, calibration: CalibrationSource | None
-) -> Source | None:
+) -> CalibrationSamples | None:
     if steps[0].kind != "static":
         return None
     if calibration is None:
@@ -140,7 +142,7 @@ def _source(
     drawn = samples(calibration, graph, params.samples)
     # Inputs that do not fit are found before any work is done.
     next(iter(drawn))
-    return Source(drawn, isinstance(calibration, RandomCalibration))
+    return CalibrationSamples(drawn, isinstance(calibration, RandomCalibration))
 
 
 def _clip_warnings(clipped: Clipped) -> list[str]:
@@ -153,7 +155,7 @@ def _outcome(
     written: Path,
     steps: tuple[Step, ...],
     params: QuantizeParams,
-    facts: _Facts,
+    facts: _QuantizeFacts,
     seconds: float,
 ) -> QuantizeOutcome:
     produced = load(written)

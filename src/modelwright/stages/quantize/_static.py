@@ -41,7 +41,7 @@ _RECURRENT = ("GRU", "LSTM", "RNN")
 
 
 @dataclass(frozen=True)
-class Source:
+class CalibrationSamples:
     """The calibration samples, and whether they were made up."""
 
     samples: Samples
@@ -56,7 +56,7 @@ class StaticResult:
 
 
 def quantize_static(
-    prepared: Prepared, step: Step, params: QuantizeParams, source: Source, workdir: Path
+    prepared: Prepared, step: Step, params: QuantizeParams, source: CalibrationSamples, workdir: Path
 ) -> StaticResult:
     """Find the ranges with the weights outside of memory, then bring them back and quantize."""
     _check(step, params)
@@ -117,7 +117,7 @@ def _watched(model: onnx.ModelProto, operators: tuple[str, ...], excluded: set[s
 
 
 def _ranges(
-    model: onnx.ModelProto, tensors: tuple[str, ...], params: QuantizeParams, source: Source, workdir: Path
+    model: onnx.ModelProto, tensors: tuple[str, ...], params: QuantizeParams, source: CalibrationSamples, workdir: Path
 ) -> tuple[Observed, dict[str, Range]]:
     observed = observe(model, tensors, source.samples, workdir)
     if params.method == "minmax":

@@ -2,9 +2,9 @@
 
 from modelwright.stages.validate._run import LIBRARIES, STAGE, VERSION, run_validate
 from modelwright.stages.validate._types import (
-    Check,
     Claim,
     Fidelity,
+    GateCheck,
     Kernels,
     OutputParity,
     ValidateOutcome,
@@ -17,9 +17,9 @@ __all__ = [
     "LIBRARIES",
     "STAGE",
     "VERSION",
-    "Check",
     "Claim",
     "Fidelity",
+    "GateCheck",
     "Kernels",
     "OutputParity",
     "ValidateOutcome",

@@ -11,8 +11,8 @@ from modelwright.data import CalibrationSource, RandomCalibration, samples
 from modelwright.errors import WrightError
 from modelwright.graph import Graph, ValueSpec, external_data, load, summary
 from modelwright.stages.validate._types import (
-    Check,
     Claim,
+    GateCheck,
     OutputParity,
     ValidateOutcome,
     ValidateParams,
@@ -47,9 +47,11 @@ def run_validate(
     try:
         if same.passed:
             found = both_ways(candidate, reference, feeds, claim)
-        checks.append(Check("runs on the CPU", same.passed, f"{len(feeds)} samples" if same.passed else "not tried"))
+        checks.append(
+            GateCheck("runs on the CPU", same.passed, f"{len(feeds)} samples" if same.passed else "not tried")
+        )
     except WrightError as error:
-        checks.append(Check("runs on the CPU", False, str(error)))
+        checks.append(GateCheck("runs on the CPU", False, str(error)))
     if found.outputs:
         checks += _verdicts(found, claim.precision, params, isinstance(data, RandomCalibration))
     outcome = ValidateOutcome(
@@ -71,13 +73,13 @@ def run_validate(
     return outcome
 
 
-def _checker(graph: Graph) -> Check:
+def _checker(graph: Graph) -> GateCheck:
     try:
         # By path it also looks at the files beside the model; where there are none, the graph alone is enough.
         onnx.checker.check_model(str(graph.path) if external_data(graph) else _without_weights(graph))
     except (onnx.checker.ValidationError, ValueError, RuntimeError, WrightError) as error:
-        return Check("valid ONNX", False, " ".join(str(error).split())[:300])
-    return Check("valid ONNX", True, "the ONNX checker has no complaint")
+        return GateCheck("valid ONNX", False, " ".join(str(error).split())[:300])
+    return GateCheck("valid ONNX", True, "the ONNX checker has no complaint")
 
 
 def _without_weights(graph: Graph) -> onnx.ModelProto:
@@ -89,20 +91,20 @@ def _without_weights(graph: Graph) -> onnx.ModelProto:
     return model
 
 
-def _signature(candidate: Graph, reference: Graph) -> Check:
+def _signature(candidate: Graph, reference: Graph) -> GateCheck:
     ours, theirs = summary(candidate), summary(reference)
     for kind, mine, wanted in (("input", ours.inputs, theirs.inputs), ("output", ours.outputs, theirs.outputs)):
         if [value.name for value in mine] != [value.name for value in wanted]:
             names = f"{[value.name for value in mine]} instead of {[value.name for value in wanted]}"
-            return Check("same inputs and outputs", False, f"{kind}s are {names}")
+            return GateCheck("same inputs and outputs", False, f"{kind}s are {names}")
         for value, expected in zip(mine, wanted, strict=True):
             if value.dtype != expected.dtype or not _fits(value, expected):
-                return Check(
+                return GateCheck(
                     "same inputs and outputs",
                     False,
                     f"{kind} {value.name} is {value.dtype}{value.shape} instead of {expected.dtype}{expected.shape}",
                 )
-    return Check("same inputs and outputs", True, f"{len(ours.inputs)} in, {len(ours.outputs)} out")
+    return GateCheck("same inputs and outputs", True, f"{len(ours.inputs)} in, {len(ours.outputs)} out")
 
 
 def _fits(value: ValueSpec, expected: ValueSpec) -> bool:
@@ -115,16 +117,16 @@ def _fits(value: ValueSpec, expected: ValueSpec) -> bool:
     return all(not (isinstance(a, int) and isinstance(b, int)) or a == b for a, b in pairs)
 
 
-def _verdicts(found: Ways, precision: str, params: ValidateParams, random: bool) -> list[Check]:
+def _verdicts(found: Ways, precision: str, params: ValidateParams, random: bool) -> list[GateCheck]:
     outputs = found.outputs
     broken = [item for item in outputs if item.cosine is None]
-    finite = Check("finite outputs", not broken, broken[0].reason or "" if broken else f"{len(outputs)} outputs")
+    finite = GateCheck("finite outputs", not broken, broken[0].reason or "" if broken else f"{len(outputs)} outputs")
     if broken:
         return [finite]
     worst = min(outputs, key=lambda item: item.cosine or 0.0)
     bound = _bound(precision, params)
     assert worst.cosine is not None
-    close = Check(
+    close = GateCheck(
         "close to the export",
         worst.cosine >= bound,
         f"worst output {worst.output}: cosine {worst.cosine:.5f} {found.decided_by}, {precision} needs {bound}",
@@ -132,7 +134,7 @@ def _verdicts(found: Ways, precision: str, params: ValidateParams, random: bool)
     return [finite, close, *_top1(outputs, precision, params, random)]
 
 
-def _top1(outputs: tuple[OutputParity, ...], precision: str, params: ValidateParams, random: bool) -> list[Check]:
+def _top1(outputs: tuple[OutputParity, ...], precision: str, params: ValidateParams, random: bool) -> list[GateCheck]:
     """Made-up inputs give near-ties, so agreement on them proves nothing and is not asked for."""
     scored = [item for item in outputs if item.top1 is not None]
     if random or not scored:
@@ -141,7 +143,7 @@ def _top1(outputs: tuple[OutputParity, ...], precision: str, params: ValidatePar
     worst = min(scored, key=lambda item: item.top1 or 0.0)
     assert worst.top1 is not None
     detail = f"worst output {worst.output}: {worst.top1:.1%} of rows agree, {precision} needs {bound:.0%}"
-    return [Check("same best class", worst.top1 >= bound, detail)]
+    return [GateCheck("same best class", worst.top1 >= bound, detail)]
 
 
 def _bound(precision: str, params: ValidateParams) -> float:

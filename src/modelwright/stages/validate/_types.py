@@ -44,7 +44,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Check:
+class GateCheck:
     """One question of the gate. `detail` says what was seen, also when it passed."""
 
     name: str
@@ -100,7 +100,7 @@ class ValidateOutcome:
     worst_cosine: float | None
     samples: int
     random_inputs: bool
-    checks: tuple[Check, ...]
+    checks: tuple[GateCheck, ...]
     outputs: tuple[OutputParity, ...]
     decided_by: Way
     as_executed: Fidelity

@@ -30,7 +30,7 @@ ORT_IMPORT = "ort_import"
 _INSERTED_CAST = "InsertedPrecisionFreeCast_"
 
 
-class Bench:
+class WorkingModel:
     """Holds the only reference to the model, so that its weights can go before a library loads its own.
 
     `folder` is where the weights are that the model leaves on disk.
