@@ -103,7 +103,7 @@ def room_error(where: Path, doing: str) -> StoreError | None:
 
 def full_error(where: Path, doing: str) -> NoRoomError:
     fix = (
-        "Free space there (`wright cache prune --budget 0` empties the store) or use another disk "
+        "Free space there (`wright cache prune --budget 0` removes all that can be made again) or use another disk "
         f"({HOME_VARIABLE} moves the store, TMPDIR temporary files)."
     )
     return NoRoomError(f"Could not {doing}: the disk is full", cause=f"{_free(where)} free at {where}", fix=fix)

@@ -77,10 +77,11 @@ def verify(out: Output) -> None:
 @command.command("prune")
 @click.option("--budget", type=Size(), help="Shrink to this size, least recently used first, for example 20GB.")
 @click.option("--older-than", type=Duration(), help="Remove what was not used for so long, for example 30d.")
+@click.option("--records", is_flag=True, help="Remove records too, which cannot be made again (`wright show --list`).")
 @click.option("--dry-run", is_flag=True, help="Say what would go, remove nothing.")
 @output_options
-def prune(budget: int | None, older_than: float | None, dry_run: bool, out: Output) -> None:
-    """Make the store smaller. What a running build uses always stays."""
+def prune(budget: int | None, older_than: float | None, records: bool, dry_run: bool, out: Output) -> None:
+    """Make the store smaller. What a running build uses always stays, and so do records unless --records is given."""
     if (budget is None) == (older_than is None):
         raise UsageError(
             "prune needs exactly one limit",
@@ -89,8 +90,8 @@ def prune(budget: int | None, older_than: float | None, dry_run: bool, out: Outp
         )
     with stores.Store() as store:
         if budget is not None:
-            found = store.gc(budget, dry_run=dry_run)
+            found = store.gc(budget, dry_run=dry_run, records=records)
         else:
             assert older_than is not None
-            found = store.prune(older_than_s=older_than, dry_run=dry_run)
+            found = store.prune(older_than_s=older_than, dry_run=dry_run, records=records)
     out.answer("cache prune", found, report.render_gc)

@@ -1,5 +1,6 @@
 """Measurements: one timing loop, what watches it, and comparisons that end in a verdict."""
 
+from modelwright.measure._against import Against, Changed, TypicalTime, against
 from modelwright.measure._arm_spec import ArmSpec, parse_arms
 from modelwright.measure._compare import compare
 from modelwright.measure._compare_types import (
@@ -49,9 +50,11 @@ from modelwright.measure._unit import UnitPlan, UnitRecord
 __all__ = [
     "COMPARE_PROTOCOL",
     "PROTOCOL",
+    "Against",
     "ArmResult",
     "ArmSpec",
     "Bound",
+    "Changed",
     "ColdLoad",
     "CompareOptions",
     "CompareResult",
@@ -87,9 +90,11 @@ __all__ = [
     "TraceReason",
     "TraceShare",
     "TraceStatus",
+    "TypicalTime",
     "UnitPlan",
     "UnitRecord",
     "Window",
+    "against",
     "compare",
     "latency",
     "make_subject",

@@ -29,7 +29,8 @@ def render_entries(found: Mapping[str, Any], console: rich.console.Console) -> N
             used = _ago(time.time() - entry.last_used)
             table.add_row(entry.key.digest[:12], entry.key.stage, entry.label, human_bytes(entry.size), used)
         console.print(table)
-    console.print(f"{stats.entries} entries, {human_bytes(stats.bytes)} in {stats.path}", soft_wrap=True)
+    records = f" and {stats.records} records" if stats.records else ""
+    console.print(f"{stats.entries} entries{records}, {human_bytes(stats.bytes)} in {stats.path}", soft_wrap=True)
 
 
 def render_artifact(found: Mapping[str, Any], console: rich.console.Console) -> None:
@@ -53,7 +54,9 @@ def render_verification(report: VerifyReport, console: rich.console.Console) -> 
             console.print(rich.text.Text.assemble(*words), soft_wrap=True)
     checked = f"{report.checked_blobs} files, {human_bytes(report.checked_bytes)} read again"
     bad = len(report.damaged) + len(report.missing)
-    console.print(f"{checked}: {'all good' if report.clean else f'{bad} bad, set aside; they will be made again'}")
+    lost = [key for damage in (*report.damaged, *report.missing) for key in damage.entries if key.is_record]
+    again = "they will be made again" if not lost else f"records lost: {', '.join(map(str, lost))}"
+    console.print(f"{checked}: {'all good' if report.clean else f'{bad} bad, set aside; {again}'}", soft_wrap=True)
 
 
 def render_gc(report: GcReport, console: rich.console.Console) -> None:
@@ -64,9 +67,10 @@ def render_gc(report: GcReport, console: rich.console.Console) -> None:
         )
     verb = "would remove" if report.dry_run else "removed"
     busy = f", {report.leased} in use stayed" if report.leased else ""
+    kept = f", {report.records} records kept" if report.records else ""
     console.print(
         f"{verb} {len(report.removed)} entries, {human_bytes(report.freed_bytes)}; "
-        f"{human_bytes(report.kept_bytes)} left{busy}"
+        f"{human_bytes(report.kept_bytes)} left{busy}{kept}"
     )
 
 

@@ -18,7 +18,7 @@ from modelwright._disk import disk_errors, read_only_error
 from modelwright._lazy import lazy
 from modelwright.store import _fs
 from modelwright.store._errors import journal_errors
-from modelwright.store._key import Key
+from modelwright.store._key import RECORD, Key
 from modelwright.store._marks import Marks
 from modelwright.store._notes import Note, Notes
 from modelwright.store._schema import connect, insert
@@ -30,7 +30,7 @@ else:
     sqlite3 = lazy("sqlite3")
 
 _ENTRY = "SELECT key, stage, label, manifest, size, created, roles FROM entries"
-_IS_RECORD = "stage LIKE 'record:%'"
+_IS_RECORD = f"stage LIKE '{RECORD}%'"
 
 
 class Journal:

@@ -9,6 +9,8 @@ from typing import Any
 
 from modelwright import _json
 
+RECORD = "record:"
+"""How the stage of a record begins; its kind follows."""
 DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -21,6 +23,11 @@ class Key:
 
     def __post_init__(self) -> None:
         require_digest(self.digest)
+
+    @property
+    def is_record(self) -> bool:
+        """What was found, not what was made: it cannot be made again."""
+        return self.stage.startswith(RECORD)
 
     def __str__(self) -> str:
         return f"{self.stage}:{self.digest[:12]}"

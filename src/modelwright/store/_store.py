@@ -20,7 +20,7 @@ from modelwright._lazy import lazy
 from modelwright.errors import NoRoomError, StoreError, UsageError
 from modelwright.store import _fs, _gc, _verify
 from modelwright.store._keep import Parcel, keep
-from modelwright.store._key import Key
+from modelwright.store._key import RECORD, Key
 from modelwright.store._materialize import Folder, damaged
 from modelwright.store._names import list_folder
 from modelwright.store._session import Session
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 else:
     filelock = lazy("filelock")
 
-RECORD = "record:"
-"""How the stage of a record begins; its kind follows."""
 RECORD_FILE = "record.json"
 GRACE_S = 120.0
 """gc spares what was used this recently: between a hit and the lease after it nobody holds the entry."""
@@ -248,9 +246,15 @@ class Store:
         sizes = {digest: size for _, digest, size in session.journal.references()}
         with disk_errors(self.root, "read the store"):
             quarantined = session.blobs.quarantined_bytes()
-        entries = len(session.journal.entries())
-        read_only = session.journal.read_only
-        return StoreStats(self.root, entries, len(sizes), sum(sizes.values()), quarantined, read_only)
+        return StoreStats(
+            path=self.root,
+            entries=len(session.journal.entries()),
+            blobs=len(sizes),
+            bytes=sum(sizes.values()),
+            quarantined_bytes=quarantined,
+            read_only=session.journal.read_only,
+            records=len(session.journal.entries(records=True)),
+        )
 
     def verify(self, *, deep: bool = True) -> VerifyReport:
         """Check every blob (`deep`: hash all of them); what is wrong is set aside, so it is never served."""

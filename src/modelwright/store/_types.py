@@ -116,6 +116,7 @@ class StoreStats:
     bytes: int
     quarantined_bytes: int
     read_only: bool
+    records: int
 
 
 @dataclass(frozen=True)
