@@ -26,8 +26,7 @@ from modelwright.evaluation import EvalOptions, evaluate
 from modelwright.judge import parse_allowance
 from modelwright.models import resolve
 from modelwright.pipeline import Wishes, build, deliver, resolve_recipe
-from modelwright.repairs import FixOptions, FixPlan, FixResult, fix
-from modelwright.stages.quantize import QuantizeParams
+from modelwright.repairs import FixOptions, FixResult, fix
 from modelwright.store import Store
 from modelwright.targets import parse_target
 from modelwright.vocabulary import Data
@@ -110,8 +109,12 @@ def _case(folder: Path, name: str, model: str, wanted: FixOptions, judge: tuple[
 
     whole = made("float", None)
     naive = made("naive", "w8a8", **NAIVE)
-    plan = FixPlan(None, QuantizeParams("w8a8", per_channel=False, op_types=("all",)), calibration)
-    result = fix(_model(whole), plan, wanted)
+    as_is = {**NAIVE, "optimize": False, "compile": False}
+    start = resolve_recipe(
+        resolve(_model(whole)), parse_target("cpu"), Wishes(precision="w8a8", data=Data(calibration)), as_is
+    )
+    with Store(folder / "store") as store:
+        result = fix(_model(whole), start, wanted, store=store)
     changed = {name: getattr(result.quantize, name) for name in ("per_channel", "op_types", "nodes_to_exclude")}
     repaired = made("repaired", "w8a8", quantize={**NAIVE["quantize"], **changed})
     before, after = (

@@ -105,7 +105,7 @@ def test_strangers_exit_1_with_no_match(built, tmp_path):
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("quantized", "--reference", "float.onnx", "--samples", "0"), 2, "0 samples"),
+        (("quantized", "--reference", "float.onnx", "--samples", "0"), 2, "0 is not in the range"),
         (("float.onnx",), 2, "nothing to compare with"),
         (("quantized", "--reference", "gone.onnx"), 3, "gone.onnx does not exist"),
         (("quantized", "--reference", "float.onnx", "--data", "gone.npz"), 3, "gone.npz"),

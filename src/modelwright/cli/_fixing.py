@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from modelwright.models import OnnxSource
     from modelwright.pipeline import Recipe
     from modelwright.repairs import FixOptions, FixResult
+    from modelwright.store import Store
     from modelwright.targets import Target
     from modelwright.vocabulary import OnProgress
 else:
@@ -111,11 +112,10 @@ def run_fix(
         )
     with stores.Store() as store:
         building.check_folder(_source(float_model), repair.output, store=store, overwrite=repair.overwrite)
-    plan = repairs.FixPlan(recipe.optimize, recipe.quantize, recipe.data)
-    result = repairs.fix(float_model, plan, options, on_progress=tell)
-    if not result.met:
-        return Repaired(result, None)
-    return Repaired(result, _deliver(float_model, _repaired(recipe, result), repair))
+        result = repairs.fix(float_model, recipe, options, store=store, on_progress=tell)
+        if not result.met:
+            return Repaired(result, None)
+        return Repaired(result, _deliver(float_model, _repaired(recipe, result), repair, store))
 
 
 def _repaired(recipe: Recipe, result: FixResult) -> Recipe:
@@ -163,11 +163,10 @@ def _source(float_model: Path) -> OnnxSource:
     return models.OnnxSource(str(float_model.absolute()))
 
 
-def _deliver(float_model: Path, recipe: Recipe, repair: Repair) -> Path | None:
+def _deliver(float_model: Path, recipe: Recipe, repair: Repair, store: Store) -> Path | None:
     if repair.save_recipe is not None:
         write_output(repair.save_recipe, building.recipe_file(recipe))
     if repair.output is None:
         return None
-    with stores.Store() as store:
-        result = building.build(_source(float_model), recipe, store=store)
-        return building.deliver(result, repair.output, store=store, overwrite=repair.overwrite)
+    result = building.build(_source(float_model), recipe, store=store)
+    return building.deliver(result, repair.output, store=store, overwrite=repair.overwrite)

@@ -103,6 +103,8 @@ def _looked(
         return found, None, None
     try:
         fixed = run_fix(models, repair, asked, target, tell) if repair is not None and asked is not None else None
+    except repairs.FixInterrupted as stop:
+        return found, Repaired(stop.partial, None), stop
     except KeyboardInterrupt as stop:
         return found, None, stop
     return found, fixed, None

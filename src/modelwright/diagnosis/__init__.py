@@ -9,6 +9,10 @@ from modelwright.diagnosis._match_view import (
     label,
     view,
 )
+from modelwright.diagnosis._run import (
+    DebugRequest,
+    run_debug,
+)
 from modelwright.diagnosis._stream_data import (
     Feed,
     Sample,
@@ -34,6 +38,7 @@ __all__ = [
     "DebugInterrupted",
     "DebugOptions",
     "DebugReport",
+    "DebugRequest",
     "DebugSummary",
     "DecibelSpread",
     "Feed",
@@ -47,5 +52,6 @@ __all__ = [
     "debug",
     "label",
     "make_feed",
+    "run_debug",
     "view",
 ]

@@ -13,6 +13,14 @@ from modelwright.pipeline._build import (
     build,
     plan,
 )
+from modelwright.pipeline._calls import (
+    Subject,
+    optimize_call,
+    quantize_call,
+)
+from modelwright.pipeline._import import (
+    import_model,
+)
 from modelwright.pipeline._manifest import (
     assemble,
     check_folder,
@@ -42,6 +50,7 @@ __all__ = [
     "PlannedStage",
     "Reasons",
     "Recipe",
+    "Subject",
     "Suggestion",
     "Wishes",
     "analyze",
@@ -49,10 +58,13 @@ __all__ = [
     "build",
     "check_folder",
     "deliver",
+    "import_model",
     "make_recipe",
     "manifest",
+    "optimize_call",
     "place",
     "plan",
+    "quantize_call",
     "read_layer",
     "recipe_file",
     "rehearse",

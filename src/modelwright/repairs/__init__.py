@@ -5,8 +5,8 @@ from modelwright.repairs._search import (
     keeps_to_7_bits,
 )
 from modelwright.repairs._types import (
+    FixInterrupted,
     FixOptions,
-    FixPlan,
     FixResult,
     FixRow,
     FixScore,
@@ -14,8 +14,8 @@ from modelwright.repairs._types import (
 )
 
 __all__ = [
+    "FixInterrupted",
     "FixOptions",
-    "FixPlan",
     "FixResult",
     "FixRow",
     "FixScore",

@@ -11,13 +11,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from modelwright._json import dumps
 from modelwright._lazy import lazy
 from modelwright.data import CalibrationSource
-from modelwright.diagnosis import Feed, Sample, make_feed
+from modelwright.diagnosis import Sample, make_feed
 from modelwright.errors import InputError
 from modelwright.evaluation import CustomTask
 from modelwright.graph import load
-from modelwright.judge import KeptSignal, kept_metric, kept_signal
+from modelwright.judge import KeptMetric, KeptSignal, kept_metric, kept_signal
 from modelwright.metrics import compare
 from modelwright.repairs._types import FixScore
 from modelwright.targets import BoundSession, open_exact, open_session, parse_target, products_saturate
@@ -56,40 +57,53 @@ class Powers:
 
 
 @dataclass(frozen=True)
-class ScoreJob:
+class ScoreParams:
     """Every second sample from `start` on; `metric` is file.py:function, `label`, or nothing.
 
     `exact`: the machines it is for never saturate, so that a CPU which does is told not to.
-    What the reference answers is the same for every candidate: it is kept in the folder `answers`.
     """
 
-    reference: str
-    answers: str
-    source: CalibrationSource
     samples: int
     start: int
     scale: float | None
     metric: str | None
-    exact: bool = False
+    exact: bool
+
+
+@dataclass(frozen=True)
+class HalfScore:
+    """The candidate against the reference, and the reference itself, on one half of the samples."""
+
+    candidate: FixScore
+    reference: FixScore
 
 
 @task
-def score_model(candidate: str, job: ScoreJob) -> tuple[FixScore, FixScore]:
-    """The candidate against the reference, and the reference itself, on the job's samples."""
-    feed = replace(make_feed(job.source, load(job.reference), job.samples, job.scale), start=job.start, step=2)
-    grade = _grader(job.metric)
+def run_score(
+    candidate: str, reference: str, workdir: str, params: ScoreParams, data: CalibrationSource, answers: str
+) -> HalfScore:
+    """What the reference answers is the same for every candidate: it is kept in the folder `answers`."""
+    feed = replace(make_feed(data, load(reference), params.samples, params.scale), start=params.start, step=2)
+    grade = _grader(params.metric)
     gathered: dict[str, Powers] = {}
     grades: list[tuple[float, float]] = []
     count = 0
-    with _Reference(job) as wanted, _opened(candidate, job) as got:
+    kept = Path(answers, str(params.start))
+    kept.mkdir(exist_ok=True)
+    with _Reference(reference, kept) as wanted, _opened(candidate, params) as got:
         for count, sample in enumerate(feed, start=1):
             ours, theirs = wanted.run(count, sample), got.run(sample.inputs)
             for (name, one), other in zip(ours.items(), theirs.values(), strict=True):
                 gathered.setdefault(name, Powers()).add(one, other)
             if grade is not None:
                 grades.append((grade(theirs, sample), grade(ours, sample)))
-            progress(f"scoring: sample {count}")
-    metric = kept_metric(grades)
+            progress(f"sample {count}")
+    score = _half_score(count, gathered, kept_metric(grades))
+    Path(workdir, "score.json").write_text(dumps(score), encoding="utf-8")
+    return score
+
+
+def _half_score(count: int, gathered: Mapping[str, Powers], metric: KeptMetric | None) -> HalfScore:
     found = max((item.kept for item in gathered.values()), key=lambda item: item.ratio)
     score = FixScore(
         samples=count,
@@ -99,20 +113,19 @@ def score_model(candidate: str, job: ScoreJob) -> tuple[FixScore, FixScore]:
         sqnr_low_db=found.low_decibels,
         metric_low=metric.low if metric else None,
     )
-    return score, FixScore(count, None, metric.reference if metric else None)
+    return HalfScore(score, FixScore(count, None, metric.reference if metric else None))
 
 
-def _opened(candidate: str, job: ScoreJob) -> BoundSession:
-    if job.exact and products_saturate():
+def _opened(candidate: str, params: ScoreParams) -> BoundSession:
+    if params.exact and products_saturate():
         return open_exact(candidate)
     return open_session(candidate, parse_target("cpu"))
 
 
 @task
-def time_models(models: Sequence[str], job: ScoreJob) -> tuple[float, ...]:
+def time_models(models: Sequence[str], data: CalibrationSource, scale: float | None) -> tuple[float, ...]:
     """Median milliseconds of each on one sample, taking turns. An indication for a table, not a verdict."""
-    feed: Feed = make_feed(job.source, load(job.reference), 1, job.scale)
-    sample = next(iter(feed))
+    sample = next(iter(make_feed(data, load(models[0]), 1, scale)))
     with contextlib.ExitStack() as stack:
         sessions = [stack.enter_context(open_session(model, parse_target("cpu"))) for model in models]
         taken: list[list[float]] = [[] for _ in sessions]
@@ -128,8 +141,8 @@ def time_models(models: Sequence[str], job: ScoreJob) -> tuple[float, ...]:
 class _Reference:
     """The float model's answers: from the folder where they are, else asked for once."""
 
-    def __init__(self, job: ScoreJob) -> None:
-        self._job = job
+    def __init__(self, model: str, folder: Path) -> None:
+        self._model, self._folder = model, folder
         self._session: BoundSession | None = None
 
     def __enter__(self) -> _Reference:
@@ -142,12 +155,12 @@ class _Reference:
             self._session.close()
 
     def run(self, number: int, sample: Sample) -> Outputs:
-        path = Path(self._job.answers, f"{self._job.start}-{number}.npz")
+        path = self._folder / f"{number}.npz"
         if path.is_file():
             with np.load(path, allow_pickle=False) as file:
                 return {str(name): file[f"arr_{index}"] for index, name in enumerate(file["names"])}
         if self._session is None:
-            self._session = open_session(self._job.reference, parse_target("cpu"))
+            self._session = open_session(self._model, parse_target("cpu"))
         found = self._session.run(sample.inputs)
         # By number, since names of tensors are no names of files.
         np.savez(path, *found.values(), names=np.array(list(found)))

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
-from modelwright._scratch import scratch
-from modelwright.diagnosis import DebugOptions, debug, view
+from modelwright.diagnosis import view
 from modelwright.errors import UsageError
 from modelwright.judge import VerdictKind
 from modelwright.models import onnx_of
+from modelwright.pipeline import Recipe
 from modelwright.repairs._actions import combined, orders
-from modelwright.repairs._bench import CHECK, CHOOSE, Bench, Candidate
-from modelwright.repairs._types import FixOptions, FixPlan, FixResult, FixRow, FixScore, Level, Met, Promotion
-from modelwright.stages.quantize import REDUCED_BITS, steps_of, weight_range_bits
-from modelwright.vocabulary import OnProgress, Progress, silent
-from modelwright.worker import Worker
+from modelwright.repairs._candidates import CHECK, CHOOSE, Candidate, Candidates
+from modelwright.repairs._types import FixInterrupted, FixOptions, FixResult, FixRow, FixScore, Level, Promotion
+from modelwright.stages.quantize import REDUCED_BITS, QuantizeParams, steps_of, weight_range_bits
+from modelwright.store import Store
+from modelwright.vocabulary import OnProgress, silent
 
 if TYPE_CHECKING:
     import onnx
@@ -42,19 +42,39 @@ class _Found:
 
 
 def fix(
-    float_model: str | Path, plan: FixPlan, options: FixOptions, *, on_progress: OnProgress | None = None
+    float_model: str | Path,
+    recipe: Recipe,
+    options: FixOptions,
+    *,
+    store: Store,
+    on_progress: OnProgress | None = None,
 ) -> FixResult:
-    """Quantize again with as few exceptions as the target allows, and check the result on samples not chosen from."""
+    """Quantize again with as few exceptions as the target allows, and check the result on samples not chosen from.
+
+    `recipe` is how the quantized model was made; what a candidate changes is only in its `quantize`. Every build,
+    score and placement is kept in the store: a search that was ended goes on where it stood. Raises FixInterrupted,
+    with what was tried, when somebody ends it early.
+    """
     _check(options)
-    say = on_progress or silent
-    with scratch("fix") as folder, Worker() as worker:
-        bench = Bench(onnx_of(float_model), plan, options, Path(folder), worker, say)
-        start = bench.build(plan.quantize)
-        if bench.met_on(start, CHOOSE, margin=True) and bench.met_on(start, CHECK, margin=False):
-            return _result(bench, VerdictKind.ALREADY_MET, None, _Found("float", (), start, True), ())
-        found = _search(bench, plan, options, start)
-        status, reason = _verdict(bench, found)
-        return _result(bench, status, reason, found, tuple(_levels(plan, options)), start)
+    assert recipe.quantize is not None, "what is repaired was quantized"
+    with Candidates(onnx_of(float_model), recipe, options, store, on_progress or silent) as tried:
+        try:
+            return _fix(tried, recipe.quantize, options)
+        except KeyboardInterrupt:
+            if not tried.made:
+                raise
+            stop = FixInterrupted()
+            stop.partial = _so_far(tried)
+            raise stop from None
+
+
+def _fix(tried: Candidates, params: QuantizeParams, options: FixOptions) -> FixResult:
+    start = tried.make(params)
+    if tried.met_on(start, CHOOSE, margin=True) and tried.met_on(start, CHECK, margin=False):
+        return _result(tried, VerdictKind.ALREADY_MET, None, _Found("float", (), start, True))
+    found = _search(tried, params, options, start)
+    status, reason = _verdict(tried, found)
+    return replace(_result(tried, status, reason, found, start), strategies=tuple(_levels(params, options)))
 
 
 def keeps_to_7_bits(model: str | Path) -> bool:
@@ -64,27 +84,23 @@ def keeps_to_7_bits(model: str | Path) -> bool:
     return weight_range_bits(found.values(name) for name in signed) == REDUCED_BITS
 
 
-def _search(bench: Bench, plan: FixPlan, options: FixOptions, start: Candidate) -> _Found:
+def _search(tried: Candidates, params: QuantizeParams, options: FixOptions, start: Candidate) -> _Found:
     """Every level that suits the target is tried; the one that holds together best on it wins."""
-    bench.say(Progress("looking for where the noise is made"))
-    asked = DebugOptions(data=replace(options.data, samples=min(8, bench.half)), recorded=bench.recorded)
-    report = debug(bench.base, start.path, asked)
-    base = view(str(bench.base))
-    saturated = report.saturated and not bench.exact
+    report, base = tried.diagnosed(start), tried.view()
+    saturated = report.saturated and not tried.exact
     found = []
 
     def trial(chosen: Sequence[Promotion]) -> Candidate:
-        return bench.build(combined(chosen, plan.quantize, base))
+        return tried.make(combined(chosen, params, base))
 
-    for level in _levels(plan, options):
-        for offered in orders(report, base, plan.quantize, level, saturated=saturated):
-            chosen, met = _smallest(offered, lambda picked: bench.met_on(trial(picked), CHOOSE, margin=True), bench)
-            candidate = trial(chosen)
-            found.append(_Found(level, tuple(chosen), candidate, met, _covered(offered, chosen)))
+    for level in _levels(params, options):
+        for offered in orders(report, base, params, level, saturated=saturated):
+            chosen, met = _smallest(offered, lambda picked: tried.met_on(trial(picked), CHOOSE, margin=True), tried)
+            found.append(_Found(level, tuple(chosen), trial(chosen), met, _covered(offered, chosen)))
             if met:
                 break
     # Without a set that is good enough nothing is raised: half a repair is not offered as one.
-    return min(found, key=lambda item: _cost(item, bench))
+    return min(found, key=lambda item: _cost(item, tried))
 
 
 def _covered(offered: Sequence[Promotion], chosen: Sequence[Promotion]) -> float:
@@ -95,29 +111,29 @@ def _covered(offered: Sequence[Promotion], chosen: Sequence[Promotion]) -> float
 
 
 def _smallest(
-    offered: list[Promotion], good: Callable[[Sequence[Promotion]], bool], bench: Bench
+    offered: list[Promotion], good: Callable[[Sequence[Promotion]], bool], tried: Candidates
 ) -> tuple[list[Promotion], bool]:
     """The shortest prefix that is good enough, found by doubling and halving; then what it can do without."""
     size = 1
     while not offered or not good(offered[:size]):
-        if size >= len(offered) or bench.spent:
+        if size >= len(offered) or tried.spent:
             return [], False
         size = min(2 * size, len(offered))
     low, high = size // 2, size
-    while high - low > 1 and not bench.spent:
+    while high - low > 1 and not tried.spent:
         middle = (low + high) // 2
         low, high = (low, middle) if good(offered[:middle]) else (middle, high)
     kept = offered[:high]
     for item in reversed(offered[: high - 1]):
         rest = [one for one in kept if one is not item]
-        if rest and not bench.spent and good(rest):
+        if rest and not tried.spent and good(rest):
             kept = rest
     return kept, True
 
 
-def _levels(plan: FixPlan, options: FixOptions) -> list[Level]:
+def _levels(params: QuantizeParams, options: FixOptions) -> list[Level]:
     """A CPU runs float faster than 16-bit pairs; an NPU keeps 16-bit tensors in one piece, and float may cut it."""
-    static = steps_of(plan.quantize.precision)[0].kind == "static"
+    static = steps_of(params.precision)[0].kind == "static"
     if not static or options.raise_to == "float":
         return ["float"]
     if options.raise_to == "16bit":
@@ -125,17 +141,17 @@ def _levels(plan: FixPlan, options: FixOptions) -> list[Level]:
     return ["float"] if options.target is None or options.target.device == "cpu" else ["16bit", "float"]
 
 
-def _cost(found: _Found, bench: Bench) -> tuple[bool, int, int, int, int]:
+def _cost(found: _Found, tried: Candidates) -> tuple[bool, int, int, int, int]:
     """Placement first: a graph in many pieces is no repair."""
-    placed = bench.placed(found.candidate)
-    pieces, left = (placed.partitions or 0, placed.left_nodes or 0) if placed else (0, 0)
+    placed = tried.placed(found.candidate)
+    pieces, left = (placed.partitions, placed.left_nodes) if placed else (0, 0)
     return not found.met, left, pieces, len(found.chosen), found.candidate.file_bytes
 
 
-def _verdict(bench: Bench, found: _Found) -> tuple[Met, str | None]:
+def _verdict(tried: Candidates, found: _Found) -> tuple[VerdictKind, str | None]:
     if not found.met:
-        return VerdictKind.NOT_MET, f"the target is not met, {_why_not(bench)}"
-    if not bench.met_on(found.candidate, CHECK, margin=False):
+        return VerdictKind.NOT_MET, f"the target is not met, {_why_not(tried)}"
+    if not tried.met_on(found.candidate, CHECK, margin=False):
         return (
             VerdictKind.NOT_MET,
             "the target is met on the samples that chose, but not on the ones kept for the check",
@@ -143,45 +159,79 @@ def _verdict(bench: Bench, found: _Found) -> tuple[Met, str | None]:
     return VerdictKind.MET, None
 
 
-def _why_not(bench: Bench) -> str:
-    if bench.spent:
+def _why_not(tried: Candidates) -> str:
+    if tried.spent:
         return "the limit on builds was reached"
-    if bench.refused is not None:
-        return f"and with every noisy node raised there is no such model: {bench.refused}"
+    if tried.refused is not None:
+        return f"and with every noisy node raised there is no such model: {tried.refused}"
     return "even with every noisy node raised"
 
 
 def _result(
-    bench: Bench,
-    status: Met,
-    reason: str | None,
-    found: _Found,
-    levels: tuple[Level, ...],
-    start: Candidate | None = None,
+    tried: Candidates, status: VerdictKind, reason: str | None, found: _Found, start: Candidate | None = None
 ) -> FixResult:
     candidates = [("quantized", 0, start or found.candidate)]
     if found.chosen:
         candidates.append(("repaired", len(found.chosen), found.candidate))
-    times = bench.times([bench.base, *(item.path for _, _, item in candidates)])
-    scored = [_row(bench, *item, p50) for item, p50 in zip(candidates, times[1:], strict=True)]
-    rows = [_float_row(bench, times[0]), *scored]
-    return FixResult(
-        status=status,
-        reason=reason,
+    times = tried.times([item for _, _, item in candidates])
+    scored = [_row(tried, *item, p50) for item, p50 in zip(candidates, times[1:], strict=True)]
+    rows = [_float_row(tried, times[0]), *scored]
+    return replace(
+        _answer(tried, status, reason, rows),
         note=_note(rows[0], rows[-1]) if found.chosen else None,
-        wanted=bench.wanted,
-        metric=bench.metric,
-        target=str(bench.options.target or "cpu"),
         raised=found.chosen,
         covered_share=found.covered,
         quantize=found.candidate.params,
-        rows=tuple(rows),
-        builds=bench.builds,
-        choose_samples=rows[1].choose.samples if rows[1].choose else 0,
-        check_samples=rows[1].check.samples if rows[1].check else 0,
-        random_data=bench.options.data.random,
-        strategies=levels,
     )
+
+
+def _so_far(tried: Candidates) -> FixResult:
+    """What was tried, without asking anybody anything more."""
+    start = tried.made[0].params
+    rows = [
+        FixRow(
+            name=f"candidate {item.number}" if item.number > 1 else "quantized",
+            raised=_raised(item.params, start),
+            file_bytes=item.file_bytes,
+            choose=tried.scored(item, CHOOSE),
+            check=tried.scored(item, CHECK),
+        )
+        for item in tried.made
+    ]
+    reason = f"ended after {tried.builds} candidates; the same command goes on from here"
+    return _answer(tried, VerdictKind.INCONCLUSIVE, reason, rows)
+
+
+def _answer(tried: Candidates, status: VerdictKind, reason: str | None, rows: Sequence[FixRow]) -> FixResult:
+    """With nothing raised yet."""
+    return FixResult(
+        status=status,
+        reason=reason,
+        note=None,
+        wanted=tried.wanted,
+        metric=tried.metric,
+        target=str(tried.options.target or "cpu"),
+        raised=(),
+        covered_share=0.0,
+        quantize=tried.made[0].params,
+        rows=tuple(rows),
+        builds=tried.builds,
+        choose_samples=_samples(row.choose for row in rows),
+        check_samples=_samples(row.check for row in rows),
+        random_data=tried.options.data.random,
+        strategies=(),
+        from_store=tried.from_store,
+    )
+
+
+def _samples(scores: Iterable[FixScore | None]) -> int:
+    return max((score.samples for score in scores if score is not None), default=0)
+
+
+def _raised(params: QuantizeParams, start: QuantizeParams) -> int:
+    """How many nodes and tensors these parameters treat otherwise than the start did."""
+    nodes = set(params.nodes_to_exclude) - set(start.nodes_to_exclude)
+    return len(nodes) + len(set(params.overrides) - set(start.overrides))
 
 
 def _note(whole: FixRow, repaired: FixRow) -> str | None:
@@ -191,31 +241,32 @@ def _note(whole: FixRow, repaired: FixRow) -> str | None:
     return f"{share:.0%} of the float model's size is left: another precision (w8a16, dynamic, fp16) may serve better"
 
 
-def _row(bench: Bench, name: str, raised: int, item: Candidate, p50: float | None) -> FixRow:
-    row = FixRow(name, raised, item.file_bytes, bench.score(item, CHOOSE), bench.score(item, CHECK), p50)
-    placed = bench.placed(item)
+def _row(tried: Candidates, name: str, raised: int, item: Candidate, p50: float | None) -> FixRow:
+    choose, check = (tried.score(item, half).candidate for half in (CHOOSE, CHECK))
+    row = FixRow(name, raised, item.file_bytes, choose, check, p50)
+    placed = tried.placed(item)
     return replace(row, partitions=placed.partitions, left_nodes=placed.left_nodes) if placed else row
 
 
-def _float_row(bench: Bench, p50: float | None) -> FixRow:
-    choose, check = (FixScore(item.samples, None, item.metric) for item in bench.reference_scores)
-    return FixRow("float", 0, bench.base_bytes, choose, check, p50)
+def _float_row(tried: Candidates, p50: float | None) -> FixRow:
+    choose, check = (tried.reference_score(half) for half in (CHOOSE, CHECK))
+    return FixRow("float", 0, tried.base_bytes, choose, check, p50)
 
 
 def _check(options: FixOptions) -> None:
     if (options.target_sqnr is None) == (options.target_drop is None):
         raise UsageError(
             "say what must hold after the repair",
-            cause="exactly one of --target-sqnr and --target-drop is needed",
-            fix="--fix --target-sqnr 35, or --fix --target-drop 1% with labelled data",
+            cause="exactly one of `target_sqnr` and `target_drop` is needed",
+            fix="give `target_sqnr` 35, or `target_drop` 1% with labelled data",
         )
     if options.metric is not None and options.target_drop is None:
         raise UsageError(
-            "--metric needs --target-drop", cause="an SQNR needs no metric", fix="--target-drop 1% --metric file.py:f"
+            "`metric` needs `target_drop`", cause="an SQNR needs no metric", fix="give `target_drop` 1% too"
         )
     if options.samples < _MIN_SAMPLES:
         raise UsageError(
             f"{options.samples} samples cannot be split",
             cause="one half chooses and the other half checks",
-            fix="--samples 64",
+            fix="use 64 `samples`",
         )

@@ -6,24 +6,13 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from modelwright.judge import Allowance, VerdictKind
-from modelwright.stages.optimize import OptimizeParams
 from modelwright.stages.quantize import QuantizeParams, TensorOverride
 from modelwright.targets import Target
 from modelwright.vocabulary import Data
 
-Met = Literal[VerdictKind.MET, VerdictKind.ALREADY_MET, VerdictKind.NOT_MET]
 Level = Literal["16bit", "float"]
 RaiseTo = Literal["auto", "16bit", "float"]
 DEFAULT_FIX_SAMPLES = 64
-
-
-@dataclass(frozen=True)
-class FixPlan:
-    """How the quantized model was made: what a candidate changes is only in `quantize`."""
-
-    optimize: OptimizeParams | None
-    quantize: QuantizeParams
-    calibration: Data = field(default_factory=Data)
 
 
 @dataclass(frozen=True)
@@ -96,12 +85,14 @@ class FixRow:
 
 @dataclass(frozen=True)
 class FixResult:
-    """The smallest set that was found, and the evidence. `quantize` builds it again through the normal pipeline.
+    """The smallest set that was found, and the evidence. A build with `quantize` finds its stages in the store.
 
-    `note` says when the repair leaves little of what quantizing was for.
+    `status` is met, already_met, not_met, or inconclusive when somebody ended the search: then `rows` are what was
+    tried. `note` says when the repair leaves little of what quantizing was for. Of the `builds`, `from_store` had been
+    made before.
     """
 
-    status: Met
+    status: VerdictKind
     reason: str | None
     note: str | None
     wanted: str
@@ -116,7 +107,14 @@ class FixResult:
     check_samples: int
     random_data: bool
     strategies: tuple[str, ...]
+    from_store: int = 0
 
     @property
     def met(self) -> bool:
-        return self.status is not VerdictKind.NOT_MET
+        return self.status in (VerdictKind.MET, VerdictKind.ALREADY_MET)
+
+
+class FixInterrupted(KeyboardInterrupt):
+    """Ctrl-C; `partial` holds what was tried until then. The same search goes on from there."""
+
+    partial: FixResult

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
-from modelwright.judge import SAID
+from modelwright.judge import SAID, VerdictKind
 from modelwright.repairs import FixResult, FixRow, FixScore, Promotion
 from modelwright.report._tones import verdict_style
 from modelwright.report._units import human_bytes
@@ -25,7 +25,8 @@ _SHOWN = 10
 def render_fix(result: FixResult, folder: Path | None, console: rich.console.Console) -> None:
     style = verdict_style(result.status)
     console.print()
-    console.print(rich.text.Text.assemble((SAID[result.status].words, style), f": {result.wanted}"), soft_wrap=True)
+    word = "not decided" if result.status is VerdictKind.INCONCLUSIVE else SAID[result.status].words
+    console.print(rich.text.Text.assemble((word, style), f": {result.wanted}"), soft_wrap=True)
     if result.reason is not None:
         console.print(rich.text.Text(result.reason, style=style), soft_wrap=True)
     console.print(_table(result))

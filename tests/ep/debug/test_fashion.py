@@ -13,9 +13,11 @@ import pytest
 from modelwright.data import calibration_source
 from modelwright.diagnosis import DebugOptions, debug
 from modelwright.judge import parse_allowance
-from modelwright.repairs import FixOptions, FixPlan, fix
+from modelwright.pipeline import Recipe
+from modelwright.repairs import FixOptions, fix
 from modelwright.stages.optimize import PRESETS, OptimizeParams, resolve_passes, run_optimize
 from modelwright.stages.quantize import QuantizeParams, run_quantize
+from modelwright.store import Store
 from modelwright.targets import parse_target
 from modelwright.vocabulary import Data
 from modelwright.worker import run
@@ -34,11 +36,25 @@ def calibration(folder: Path, brightness: float, count: int) -> str:
     return str(folder / "calibration.npz")
 
 
+def repaired(folder: Path, quantize: QuantizeParams, data: str, options: FixOptions):
+    made = Recipe(
+        policy_version=1,
+        target="cpu",
+        precision="w8a8",
+        export=None,
+        optimize=OptimizeParams(PORTABLE),
+        quantize=quantize,
+        data=Data(data),
+        compile=None,
+    )
+    with Store(folder / "store") as store:
+        return fix(MODEL, made, options, store=store)
+
+
 def test_poor_calibration_is_repaired_to_within_a_point_of_float(tmp_path):
     """Calibrated on two dark images, so that everything brighter is clipped."""
-    plan = FixPlan(OptimizeParams(PORTABLE), QuantizeParams("w8a8", samples=2), Data(calibration(tmp_path, 0.3, 2)))
     options = FixOptions(data=Data(str(DATA), samples=600, scale=1 / 255), target_drop=parse_allowance("1pt"))
-    result = fix(MODEL, plan, options)
+    result = repaired(tmp_path, QuantizeParams("w8a8", samples=2), calibration(tmp_path, 0.3, 2), options)
     wanted, before, after = result.rows
     assert result.status == "met"
     assert wanted.check.metric > 0.88
@@ -72,16 +88,15 @@ def test_the_demos_int8_build_is_repaired(tmp_path, monkeypatch):
     """Every range is too small here, so that a repair in one place makes another clip more."""
     monkeypatch.chdir(DEMO.parent)
     naive = QuantizeParams("w8a8", per_channel=False, op_types=("all",))
-    plan = FixPlan(OptimizeParams(PORTABLE), naive, Data("demo/calibration.py:dim_images"))
     options = FixOptions(data=Data(str(DATA), samples=1000, scale=1 / 255), target_drop=parse_allowance("2pt"))
-    result = fix(MODEL, plan, options)
+    result = repaired(tmp_path, naive, "demo/calibration.py:dim_images", options)
     assert result.status == "met"
     assert len(result.raised) <= 4
 
 
 def test_a_target_that_only_the_float_model_meets_is_said_to_be_out_of_reach(tmp_path):
     """The last candidate has nothing left to quantize: that it is refused ends the search, not the command."""
-    plan = FixPlan(OptimizeParams(PORTABLE), QuantizeParams("w8a8", samples=2), Data(calibration(tmp_path, 0.3, 2)))
-    result = fix(MODEL, plan, FixOptions(data=Data(str(DATA), samples=8, scale=1 / 255), target_sqnr=200.0))
+    options = FixOptions(data=Data(str(DATA), samples=8, scale=1 / 255), target_sqnr=200.0)
+    result = repaired(tmp_path, QuantizeParams("w8a8", samples=2), calibration(tmp_path, 0.3, 2), options)
     assert result.status == "not_met"
     assert not result.raised

@@ -16,9 +16,13 @@ from modelwright.data import RandomCalibration
 from modelwright.diagnosis._match_view import view
 from modelwright.errors import InputError, UsageError
 from modelwright.judge import parse_allowance
-from modelwright.repairs import FixOptions, FixPlan, Promotion, fix, keeps_to_7_bits
+from modelwright.models import OnnxSource
+from modelwright.pipeline import Recipe, build
+from modelwright.repairs import FixInterrupted, FixOptions, Promotion, keeps_to_7_bits
+from modelwright.repairs import fix as search
 from modelwright.repairs._actions import combined
 from modelwright.stages.quantize import QuantizeParams, run_quantize
+from modelwright.store import Store
 from modelwright.targets import parse_target, products_saturate
 from modelwright.vocabulary import Data
 
@@ -35,7 +39,25 @@ def saved(folder, model):
 def plan(folder, params=PER_TENSOR, scale=1.0):
     samples = np.stack([batch(index, scale)["x"] for index in range(8)])
     np.savez(folder / "calibration.npz", x=samples)
-    return FixPlan(None, params, Data(str(folder / "calibration.npz")))
+    return recipe(params, Data(str(folder / "calibration.npz")))
+
+
+def recipe(params, data):
+    return Recipe(
+        policy_version=1,
+        target="cpu",
+        precision=params.precision,
+        export=None,
+        optimize=None,
+        quantize=params,
+        data=data,
+        compile=None,
+    )
+
+
+def fix(model, made, options, **more):
+    with Store(model.parent / "store") as store:
+        return search(model, made, options, store=store, **more)
 
 
 def asked(folder, **options):
@@ -189,8 +211,60 @@ def test_a_reader_runs_once_for_all_candidates_and_one_that_leaves_stops_the_rep
         f"    yield from ({{'x': row}} for row in np.load({str(tmp_path / 'calibration.npz')!r})['x'])\n"
     )
     base, options = plan(tmp_path), asked(tmp_path, target_sqnr=20.0)
-    assert fix(model, replace(base, calibration=Data(f"{mine}:read")), options).met
+    assert fix(model, base.model_copy(update={"data": Data(f"{mine}:read")}), options).met
     assert (tmp_path / "calls").read_text() == "x"
     mine.write_text("def read():\n    raise SystemExit(0)\n    yield {}\n")
     with pytest.raises(InputError, match=r"the calibration reader mine.py:read failed"):
-        fix(model, replace(base, calibration=Data(f"{mine}:read")), options)
+        fix(model, base.model_copy(update={"data": Data(f"{mine}:read")}), options)
+
+
+def without_clocks(result):
+    """What a search found, without times and without what came from the store."""
+    return replace(result, from_store=0, rows=tuple(replace(row, p50_ms=None) for row in result.rows))
+
+
+def test_a_search_that_was_ended_shows_what_it_tried_and_goes_on_from_there(tmp_path):
+    model, made = saved(tmp_path, planted_outlier(deep())), plan(tmp_path)
+    options = asked(tmp_path, target_sqnr=28.0)
+
+    def end(progress):
+        if progress.label == "candidate 4":
+            raise KeyboardInterrupt
+
+    with pytest.raises(FixInterrupted) as caught:
+        fix(model, made, options, on_progress=end)
+    partial = caught.value.partial
+    assert [row.name for row in partial.rows] == ["quantized", "candidate 2", "candidate 3"]
+    assert all(row.choose is not None for row in partial.rows)
+    assert not partial.met
+    seen = []
+    resumed = fix(model, made, options, on_progress=lambda progress: seen.append(progress))
+    assert resumed.from_store == 3
+    # Stages that ran, not those that were only looked for.
+    ran = {(one.stage, one.label) for one in seen if one.message != "looking in the store"}
+    assert not {("quantize", f"candidate {number}") for number in (1, 2, 3)} & ran
+    assert ("diagnose", "where the noise is made") not in ran
+    with Store(tmp_path / "another") as store:
+        whole = search(model, made, options, store=store)
+    assert whole.from_store == 0
+    assert without_clocks(resumed) == without_clocks(whole)
+
+
+def test_what_a_repair_found_is_not_built_again(tmp_path):
+    model, made = saved(tmp_path, planted_outlier(deep())), plan(tmp_path)
+    found = fix(model, made, asked(tmp_path, target_sqnr=28.0))
+    with Store(tmp_path / "store") as store:
+        source = OnnxSource(str(model))
+        built = build(source, made.model_copy(update={"quantize": found.quantize}), store=store)
+    made_now = {stage.stage: stage.produced for stage in built.components[0].stages}
+    assert made_now == {"import": False, "quantize": False, "validate": True}
+
+
+def test_a_metric_that_was_changed_scores_again(tmp_path):
+    metric = tmp_path / "metric.py"
+    metric.write_text("def score(outputs, row):\n    return 1.0\n")
+    model, made = saved(tmp_path, deep(2)), plan(tmp_path)
+    options = asked(tmp_path, target_drop=parse_allowance("1%"), metric=f"{metric}:score")
+    assert fix(model, made, options).rows[1].choose.metric == 1.0
+    metric.write_text("def score(outputs, row):\n    return 2.0\n")
+    assert fix(model, made, options).rows[1].choose.metric == 2.0

@@ -1,7 +1,7 @@
 """The quantize stage: fp16, dynamic int8, static QDQ and int4, with ranges found one sample at a time."""
 
 from modelwright.stages.quantize._check import REDUCED_BITS, weight_range_bits
-from modelwright.stages.quantize._names import name_all
+from modelwright.stages.quantize._names import all_named, name_all
 from modelwright.stages.quantize._params import (
     Calibration,
     Clipped,
@@ -39,6 +39,7 @@ __all__ = [
     "ReducedOps",
     "Step",
     "TensorOverride",
+    "all_named",
     "canonical",
     "integer_products",
     "name_all",

@@ -1,0 +1,236 @@
+"""Candidates: made by the pipeline's own stages, scored on the two halves of the data, all of it through the store."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from pydantic import TypeAdapter
+
+from modelwright._scratch import scratch
+from modelwright.data import CalibrationSource, calibration_source, data_bytes, draw
+from modelwright.diagnosis import DebugReport, View, data_source, view
+from modelwright.errors import ExecutionError, InputError
+from modelwright.graph import load, model_bytes
+from modelwright.models import recorded_inputs
+from modelwright.pipeline import Recipe, Subject, import_model, optimize_call, quantize_call
+from modelwright.plans import ModelInput, StageCall, StageResult, model_paths, run_stage
+from modelwright.repairs._calls import DiagnoseParams, Pieces, diagnose_call, name_call, place_call, score_call
+from modelwright.repairs._score import HalfScore, ScoreParams, time_models
+from modelwright.repairs._types import FixOptions, FixScore
+from modelwright.stages.quantize import QuantizeParams, all_named
+from modelwright.store import Store
+from modelwright.vocabulary import Data, OnProgress, Progress
+from modelwright.worker import Worker
+
+_TIMING_S = 1800.0
+_DIAGNOSE_SAMPLES = 8
+CHOOSE, CHECK = 0, 1
+_HALF = TypeAdapter(HalfScore)
+_REPORT = TypeAdapter(DebugReport)
+_PIECES = TypeAdapter(Pieces)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A quantized model; `problem` says why there is none."""
+
+    params: QuantizeParams
+    number: int
+    model: ModelInput | None
+    problem: str | None = None
+
+    @property
+    def file_bytes(self) -> int:
+        return 0 if self.model is None else self.model.size
+
+
+class Candidates:
+    """Makes and scores them, each once. `refused` is why the last one is none; `from_store` counts those that an
+    earlier search, or a build, had made already."""
+
+    def __init__(self, model: Path, recipe: Recipe, options: FixOptions, store: Store, say: OnProgress) -> None:
+        self.options, self.say = options, say
+        self.half = options.samples // 2
+        self.metric = (options.metric or "label") if options.target_drop is not None else None
+        self.refused: str | None = None
+        self.from_store = 0
+        self._recipe, self._store, self._model = recipe, store, model
+        self._made: dict[QuantizeParams, Candidate] = {}
+        self._scores: dict[tuple[int, int], HalfScore] = {}
+        self._drawn: dict[Data, CalibrationSource] = {}
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> Candidates:
+        with contextlib.ExitStack() as stack:
+            self._folder = Path(stack.enter_context(scratch("fix")))
+            self._worker = stack.enter_context(Worker())
+            self._prepare()
+            self.base = Path(stack.enter_context(model_paths(self._store, {"base": self._reference}))["base"])
+            self._size = self._needed()
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    @property
+    def made(self) -> tuple[Candidate, ...]:
+        return tuple(self._made.values())
+
+    @property
+    def builds(self) -> int:
+        return len(self._made)
+
+    @property
+    def spent(self) -> bool:
+        return self.builds >= self.options.max_builds
+
+    @property
+    def base_bytes(self) -> int:
+        return self._reference.size
+
+    @property
+    def exact(self) -> bool:
+        """Do the machines this is for add 8-bit products up exactly, whatever this one does?"""
+        return self.options.target is not None and self.options.target.exact_products is not False
+
+    @property
+    def wanted(self) -> str:
+        if self.options.target_sqnr is not None:
+            return f"SQNR of every output at least {self.options.target_sqnr:g} dB"
+        return f"{self._metric_name} at most {self.options.target_drop} below the float model"
+
+    @property
+    def _metric_name(self) -> str:
+        return "accuracy" if self.metric == "label" else str(self.metric).rpartition(":")[2]
+
+    def make(self, params: QuantizeParams) -> Candidate:
+        """Quantize with these parameters; what the stage refuses becomes a candidate with a problem."""
+        if params not in self._made:
+            found = self._quantized(params, self.builds + 1)
+            if found.problem is not None and not self._made:
+                raise ExecutionError(
+                    "the model cannot be quantized as asked",
+                    cause=found.problem,
+                    fix="Check `precision` and the data it was calibrated on, or try `wright quantize` first.",
+                )
+            self._made[params] = found
+            self.refused = found.problem
+        return self._made[params]
+
+    def met_on(self, candidate: Candidate, half: int, *, margin: bool) -> bool:
+        """Does the target hold on this half? With a margin, it will on other samples too, most likely."""
+        if candidate.model is None or (score := self.score(candidate, half).candidate).problem is not None:
+            return False
+        if self.options.target_sqnr is not None:
+            sure = score.sqnr_low_db if margin else score.sqnr_db
+            return sure is None or sure >= self.options.target_sqnr
+        allowed, reference = self.options.target_drop, self.score(candidate, half).reference.metric
+        kept = score.metric_low if margin else score.metric
+        assert allowed is not None
+        assert reference is not None
+        assert kept is not None
+        return allowed.holds(reference, kept, clearly=margin)
+
+    def score(self, candidate: Candidate, half: int) -> HalfScore:
+        key = (candidate.number, half)
+        if key not in self._scores:
+            params = ScoreParams(self.half, half, self.options.data.scale, self.metric, self.exact)
+            call = score_call(self._pair(candidate), params, self._samples(self.options.data), self._folder, self._size)
+            self._scores[key] = _HALF.validate_python(self._run(call).outcome)
+        return self._scores[key]
+
+    def scored(self, candidate: Candidate, half: int) -> FixScore | None:
+        """The score if it was asked for already."""
+        found = self._scores.get((candidate.number, half))
+        return None if found is None else found.candidate
+
+    def reference_score(self, half: int) -> FixScore:
+        """The float model's own, known once any candidate was scored."""
+        return next(found.reference for (_, of), found in self._scores.items() if of == half)
+
+    def diagnosed(self, candidate: Candidate) -> DebugReport:
+        data = self.options.data
+        params = DiagnoseParams(min(_DIAGNOSE_SAMPLES, self.half), data.scale)
+        call = diagnose_call(self._pair(candidate), params, self._samples(data), self._size)
+        return _REPORT.validate_python(self._run(call).outcome)
+
+    def placed(self, candidate: Candidate) -> Pieces | None:
+        """What the target's own partitioner makes of it; None for the CPU, which takes everything, and where nobody
+        answers."""
+        target = self.options.target
+        if target is None or target.device == "cpu" or candidate.model is None:
+            return None
+        try:
+            return _PIECES.validate_python(self._run(place_call(candidate.model, target, self._size)).outcome)
+        except ExecutionError:
+            return None
+
+    def view(self) -> View:
+        return view(str(self.base))
+
+    def times(self, candidates: Sequence[Candidate]) -> list[float | None]:
+        """Of the float model and these. Nothing when one of them does not run: a repair is not worth less for that."""
+        self.say(Progress("timing on the CPU"))
+        data, models = self.options.data, [item.model for item in candidates if item.model is not None]
+        with model_paths(self._store, {str(place): model for place, model in enumerate(models)}) as paths:
+            call = time_models.call([str(self.base), *paths.values()], self._samples(data), data.scale)
+            result = self._worker.run(call, timeout=_TIMING_S, size=self._size)
+        good = result.ok and result.value is not None and len(models) == len(candidates)
+        return list(result.value or ()) if good else [None for _ in range(len(candidates) + 1)]
+
+    def _prepare(self) -> None:
+        """Up to what is quantized, as a build does it; and the same with a name on every node, to speak of them."""
+        exported = ModelInput(import_model(self._store, self._model, self._model.stem).artifact)
+        self._inputs = recorded_inputs(self._model)
+        self._subject = Subject(self._model.stem, self._inputs, exported)
+        optimize = optimize_call(self._subject, exported, self._recipe)
+        self._optimized = exported if optimize is None else ModelInput(self._run(optimize).artifact)
+        with model_paths(self._store, {"model": self._optimized}) as paths:
+            named = all_named(load(paths["model"]).model)
+        self._reference = self._optimized if named else ModelInput(self._run(name_call(self._optimized)).artifact)
+
+    def _quantized(self, params: QuantizeParams, number: int) -> Candidate:
+        subject = Subject(f"candidate {number}", self._inputs, self._subject.exported, self._given(self._recipe.data))
+        call = quantize_call(subject, self._optimized, self._recipe.model_copy(update={"quantize": params}))
+        assert call is not None, "a recipe that is repaired has a quantize section"
+        try:
+            done = self._run(call)
+        except (InputError, ExecutionError) as error:
+            return Candidate(params, number, None, f"{error.problem} ({error.cause})")
+        self.from_store += not done.produced
+        return Candidate(params, number, ModelInput(done.artifact))
+
+    def _pair(self, candidate: Candidate) -> dict[str, ModelInput]:
+        assert candidate.model is not None
+        return {"candidate": candidate.model, "reference": self._reference}
+
+    def _samples(self, data: Data) -> CalibrationSource:
+        """What candidates are compared on; made-up samples follow what the export recorded."""
+        return self._given(data) or data_source(data, self.base, self._inputs)
+
+    def _given(self, data: Data) -> CalibrationSource | None:
+        """None for made-up samples. Those of the user's own function are drawn once for all candidates."""
+        if data.random:
+            return None
+        if data not in self._drawn:
+            assert self._recipe.quantize is not None
+            count = max(self.options.samples, self._recipe.quantize.samples)
+            folder = self._folder / f"samples-{len(self._drawn)}"
+            folder.mkdir()
+            self._drawn[data] = draw(calibration_source(data), count, folder, self.say)
+        return self._drawn[data]
+
+    def _needed(self) -> int | None:
+        """The bytes the work is about; unknown when the user's own code gives the samples."""
+        data = [data_bytes(calibration_source(each)) for each in (self._recipe.data, self.options.data)]
+        return None if None in data else model_bytes(self._model) + sum(size or 0 for size in data)
+
+    def _run(self, call: StageCall) -> StageResult:
+        return run_stage(self._store, call, self.say, self._worker)
