@@ -16,6 +16,7 @@ from modelwright.graph._summary import (
     summary,
 )
 from modelwright.graph._types import ValueSpec, dtype_name
+from modelwright.graph._work import work_rank
 from modelwright.graph._write import MODEL, needs_data_file, write_model
 
 __all__ = [
@@ -41,5 +42,6 @@ __all__ = [
     "point_at",
     "summary",
     "with_weights_in_place",
+    "work_rank",
     "write_model",
 ]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from modelwright.graph import Graph
+from modelwright.graph import Graph, work_rank
 from modelwright.measure._trace_types import Origin
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class ModelNode:
 
 @dataclass(frozen=True)
 class Named:
-    """The nodes an operator stands for. `op_type` is that of the model where it is one node's."""
+    """The nodes an operator stands for, the one that does the work first. `op_type` is the model's for a single one."""
 
     onnx_nodes: tuple[str, ...]
     origin: Origin
@@ -113,9 +113,13 @@ class ModelNodes:
             node = self._named.get(nodes[0])
             return Named(nodes, "model", node.op_type if node else None)
         if nodes:
-            return Named(nodes, "fused")
+            return Named(tuple(sorted(nodes, key=self._rank)), "fused")
         inserted = bool(found) and all(item.origin == "inserted" for item in found)
         return Named((), "inserted" if inserted else "unresolved")
+
+    def _rank(self, label: str) -> int:
+        node = self._named.get(label)
+        return work_rank(node.op_type if node else label.partition("(")[0])
 
 
 def is_inserted(name: str) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from modelwright.graph import load
+from modelwright.graph import load, work_rank
 from modelwright.measure._trace_names import ModelNode, ModelNodes, Named, is_inserted, undecorated
 
 # What onnxruntime puts around a node to change its layout, shape or type; the data is that of the first input.
@@ -49,7 +49,7 @@ def regions(made: Sequence[_Made], nodes: ModelNodes) -> dict[tuple[str, str], N
             continue
         region = list(_between(node, same, nodes, claimed))
         claimed.update(region)
-        labels = tuple(item.label for item in sorted(region, key=lambda item: item.index))
+        labels = tuple(item.label for item in sorted(region, key=lambda item: (work_rank(item.op_type), item.index)))
         found[node.name, node.op_type] = Named(labels, "fused") if labels else nodes.named(node.name, node.op_type)
     return found
 

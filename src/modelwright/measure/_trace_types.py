@@ -146,7 +146,8 @@ class OperatorBytes:
 class Operator:
     """One operator of the graph that really ran.
 
-    `node` is the runtime's name, `onnx_nodes` the nodes of the given model whose work it does. `self_us` leaves out
+    `node` is the runtime's name, `onnx_nodes` the nodes of the given model whose work it does, the one with
+    most of it first. `self_us` leaves out
     what ran inside it (bodies of Loop and If, operators of a compiled partition). A sample is None for a run that
     did not call it. `percent` is its median's share of all medians, so one disturbed run does not make a finding;
     None where every median is 0 µs. `spread` is that share from run to run; None for fewer than five runs. `inputs`,

@@ -39,9 +39,10 @@ class Suggestion:
 class Analysis:
     """The answer for one target. `tried` counts the changes that were tried; only those that help are offered.
 
-    `files` is the model it is about, by content.
+    `model` is what the user named, `files` what it is, by content.
     """
 
+    model: str
     target: str
     files: tuple[FileDigest, ...]
     placement: Placement
@@ -69,11 +70,11 @@ def analyze(model: Path, target: Target, *, suggest: bool = True) -> Analysis:
     files = model_files(model)
     found = place(model, target)
     if not suggest or found.status == "unknown" or not _to_gain(found):
-        return Analysis(str(target), files, found, (), 0)
+        return Analysis(str(model), str(target), files, found, (), 0)
     trials = list(_trials(summary(load(model)), model, target, found))
     offered = [better for trial in trials if (better := _try(trial, model, target, found)) is not None]
     offered.sort(key=lambda item: (item.left_after, item.partitions_after))
-    return Analysis(str(target), files, found, tuple(offered), len(trials))
+    return Analysis(str(model), str(target), files, found, tuple(offered), len(trials))
 
 
 def place(model: Path, target: Target) -> Placement:

@@ -138,7 +138,7 @@ def _partners(asked: Question) -> dict[str, set[str]]:
     """The nodes a node goes with: a Q goes with what it reads, a DQ with what reads it, others with both."""
     kinds = {item.key: item.op_type for item in asked.items}
     found: dict[str, set[str]] = {}
-    for _, producer, consumer in _edges(asked):
+    for _, producer, consumer in edges(asked):
         if kinds[producer] != "QuantizeLinear":
             found.setdefault(producer, set()).add(consumer)
         if kinds[consumer] != "DequantizeLinear":
@@ -154,7 +154,7 @@ def strip_token(name: str) -> str:
 def crossings(asked: Question, ep_of: Mapping[str, str]) -> list[tuple[str, str, str]]:
     """(tensor, from EP, to EP) for every tensor that one EP makes and another reads, in graph order."""
     found: dict[tuple[str, str, str], None] = {}
-    for tensor, producer, consumer in _edges(asked):
+    for tensor, producer, consumer in edges(asked):
         here, there = ep_of.get(producer), ep_of.get(consumer)
         if here is not None and there is not None and here != there:
             found[tensor, here, there] = None
@@ -170,13 +170,13 @@ def islands(asked: Question, ep_of: Mapping[str, str], ep_name: str) -> int:
             root[key] = key = root[root[key]]
         return key
 
-    for _, producer, consumer in _edges(asked):
+    for _, producer, consumer in edges(asked):
         if producer in root and consumer in root:
             root[find(producer)] = find(consumer)
     return sum(key == up for key, up in root.items())
 
 
-def _edges(asked: Question) -> Iterator[tuple[str, str, str]]:
+def edges(asked: Question) -> Iterator[tuple[str, str, str]]:
     """(tensor, key of its producer, key of a consumer); a subgraph also reads what its parents make."""
     made: dict[tuple[int, str], str] = {
         (item.scope, name): item.key for item in asked.items for name in item.outputs if name

@@ -15,6 +15,7 @@ from modelwright.targets._asked import (
     Located,
     Question,
     crossings,
+    edges,
     islands,
     locate,
     question,
@@ -67,6 +68,19 @@ class LeftNode:
 
 
 @dataclass(frozen=True)
+class PlacedNode:
+    """A node of the model and the EP that takes it, None for one that is gone after loading.
+
+    `reads` are the places, in the list of all nodes, of those whose tensors it takes.
+    """
+
+    name: str
+    op_type: str
+    ep: str | None
+    reads: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class BoundaryCopy:
     """A tensor one EP makes and another reads; bytes are None where its shape is not static."""
 
@@ -98,6 +112,7 @@ class Placement:
     absorbed: tuple[OpTally, ...] = ()
     expanded: tuple[str, ...] = ()
     inserted: tuple[OpTally, ...] = ()
+    graph: tuple[PlacedNode, ...] = ()
     seconds: float = 0.0
 
     @property
@@ -142,6 +157,7 @@ def placement(model: str, target: Target, spec: SessionSpec | None = None, *, cp
         absorbed=_tally(item.op_type for item in gone if item.op_type in _ABSORBED),
         expanded=tuple(item.label for item in gone if item.op_type not in _ABSORBED),
         inserted=_tally(node.op_type for _, node in located.inserted),
+        graph=_placed(asked, located),
         seconds=time.perf_counter() - started,
     )
 
@@ -228,6 +244,17 @@ def _shares(asked: Question, located: Located, groups: tuple[AssignedGroup, ...]
     return tuple(
         EpShare(ep_name, len(ops), added[ep_name], _partitions(asked, located, groups, ep_name), _tally(ops))
         for ep_name, ops in types.items()
+    )
+
+
+def _placed(asked: Question, located: Located) -> tuple[PlacedNode, ...]:
+    place = {item.key: number for number, item in enumerate(asked.items)}
+    reads: dict[str, dict[int, None]] = defaultdict(dict)
+    for _, producer, consumer in edges(asked):
+        reads[consumer][place[producer]] = None
+    return tuple(
+        PlacedNode(item.label, item.op_type, located.ep_of.get(item.key), tuple(reads[item.key]))
+        for item in asked.items
     )
 
 

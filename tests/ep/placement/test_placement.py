@@ -79,6 +79,7 @@ def test_an_operator_in_the_middle_splits_the_graph_and_its_copies_are_counted(t
         ("b", CPU, QNN, 4 * 64 * 4),
     ]
     assert found.copied_bytes == 2 * 4 * 64 * 4
+    assert [(node.ep, node.reads) for node in found.graph] == [(QNN, ()), (CPU, (0,)), (QNN, (1,))]
 
 
 @needs_simulator

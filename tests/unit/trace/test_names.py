@@ -103,3 +103,7 @@ def test_a_quantized_operator_stands_for_its_q_and_dq_nodes_too(tmp_path):
 )
 def test_types_are_guessed_only_from_names_that_end_in_one(name, expected):
     assert type_in_name(name) == expected
+
+
+def test_what_became_one_operator_is_named_after_the_node_that_does_the_work(nodes):
+    assert nodes.sources(("act", "bias", "second")).onnx_nodes == ("second", "act", "bias")
