@@ -1,9 +1,9 @@
-# `make` alone lists the targets. Everything is installed into .venv and nowhere else, but for qemu-user by root.
+# `make` alone lists the targets. Everything is installed into .venv and nowhere else, but for qemu-user and chromium by root.
 PYTHON ?= python3.11
 PY := .venv/bin/python
 .DEFAULT_GOAL := help
 
-.PHONY: help install test test-fast lint format demo bench proof families docs clean
+.PHONY: help install test test-fast lint format demo bench proof families docs screenshots clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -28,7 +28,15 @@ qemu:
 	  || { apt-get update -qq && apt-get install -qq -y --no-install-recommends qemu-user >/dev/null; } \
 	  || echo "qemu-user cannot be installed: the test of CPUs without VNNI will be skipped"
 
-test: .venv/.installed-hf qemu ## all tests
+# Pages are looked at in a real browser. Where there is none and none can be installed, those tests are skipped.
+.PHONY: chromium
+chromium:
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || test "$$(id -u)" != 0 \
+	  || ! command -v apt-get >/dev/null || apt-get install -qq -y --no-install-recommends chromium >/dev/null \
+	  || { apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium >/dev/null; } \
+	  || echo "chromium cannot be installed: the tests of pages in a browser will be skipped"
+
+test: .venv/.installed-hf qemu chromium ## all tests
 	$(PY) -m pytest tests/unit -n 2
 	$(PY) -m pytest tests/ep tests/e2e tests/hostile -n 2 -rs
 
@@ -56,6 +64,10 @@ proof: .venv/.installed-hf ## the long proofs (minutes to hours); results go to 
 
 families: .venv/.installed-hf ## export every supported model family (tiny configs) and print the table
 	$(PY) -m bench.families
+
+screenshots: install chromium ## pictures of every page, wide and narrow, light and dark, in screenshots/
+	mkdir -p screenshots
+	WRIGHT_SCREENSHOTS=screenshots $(PY) -m pytest tests/e2e/test_pages.py
 
 docs: install ## write docs/commands.md from the code again
 	$(PY) docs/generate_commands.py

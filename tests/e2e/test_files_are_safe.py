@@ -25,6 +25,7 @@ def model(tmp_path):
         ("perf", "model.onnx", "--trace-chrome"),
         ("compare", "model.onnx", "model.onnx", "--save"),
         ("config", "-m", "model.onnx", "--target", "cpu", "--save"),
+        ("analyze", "model.onnx", "--html"),
         ("debug", "model.onnx", "--reference", "model.onnx", "--html"),
     ],
     ids=lambda words: f"{words[0]} {words[-1]}",

@@ -7,7 +7,7 @@ import logging
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,6 +16,7 @@ import click
 from modelwright import __version__
 from modelwright._json import dumps, plain
 from modelwright._lazy import lazy
+from modelwright._output import check_output, write_output
 from modelwright._text import visible_json
 from modelwright.cli._streams import is_unicode, say
 from modelwright.cli._types import Duration, Size
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
     import rich.console
 
     from modelwright import models, targets, worker
+    from modelwright.report import html as pages
     from modelwright.report import screen as screens
 else:
+    pages = lazy("modelwright.report.html")
     screens = lazy("modelwright.report.screen")
     models = lazy("modelwright.models")
     targets = lazy("modelwright.targets")
@@ -39,11 +42,12 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True)
 class Output:
-    """Where a command's answer goes: a JSON document or a rendering, always on stdout; notes on stderr."""
+    """Where a command's answer goes: a JSON document or a rendering, always on stdout; notes on stderr; a page."""
 
     json: bool
     quiet: bool
     color: bool
+    html: Path | None = None
 
     def answer(self, command: str, result: object, render: Callable[[Any, rich.console.Console], None]) -> None:
         """Print the result of `command`."""
@@ -52,6 +56,12 @@ class Output:
             write_document({**document, **plain(result)})
         else:
             render(result, self.console(sys.stdout))
+
+    def draw(self, result: object, *more: object) -> None:
+        """Write the page of a result, where --html asks for one."""
+        if self.html is not None:
+            write_output(self.html, pages.page(result, *more))
+            self.note(f"wrote {self.html}")
 
     def note(self, text: str) -> None:
         """Something worth knowing that is not the answer."""
@@ -121,6 +131,18 @@ def save_option(function: F) -> F:
     return click.option(
         "--save", type=click.Path(path_type=Path), help="Write everything, every sample too, to this file."
     )(function)
+
+
+def html_option(function: F) -> F:
+    """Adds --html; stands under `output_options`, whose `Output` it completes."""
+
+    @click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write it as a page to this file.")
+    @functools.wraps(function)
+    def wrapper(*args: Any, html: Path | None, out: Output, **kwargs: Any) -> Any:
+        check_output(html)
+        return function(*args, out=replace(out, html=html), **kwargs)
+
+    return wrapper  # type: ignore[return-value]
 
 
 def dim_option(function: F) -> F:

@@ -8,7 +8,7 @@ import click
 
 from modelwright._lazy import lazy
 from modelwright.cli._exits import CANNOT_TELL, NO
-from modelwright.cli._options import Output, limit_options, model_options, output_options, target_options
+from modelwright.cli._options import Output, html_option, limit_options, model_options, output_options, target_options
 
 if TYPE_CHECKING:
     from modelwright import models
@@ -27,6 +27,7 @@ else:
 @click.option("--suggest/--no-suggest", default=True, help="Try changes that could move more nodes to the target.")
 @limit_options
 @output_options
+@html_option
 def command(model: str, wanted: tuple[Target, ...], suggest: bool, out: Output) -> int:
     """Which nodes of MODEL (.onnx or build folder) each target really takes: its own partitioner is asked.
 
@@ -36,6 +37,7 @@ def command(model: str, wanted: tuple[Target, ...], suggest: bool, out: Output) 
     """
     path = models.onnx_of(model)
     found = [building.analyze(path, target, suggest=suggest) for target in wanted]
+    out.draw(building.Analyses(tuple(found)))
     out.answer(
         "analyze", {"analyses": report.documents(found)}, lambda _, console: report.render_analyses(found, console)
     )

@@ -15,7 +15,7 @@ from modelwright._lazy import lazy
 from modelwright._output import check_output
 from modelwright.cli._exits import CANNOT_TELL, NO
 from modelwright.cli._measuring import input_options, told
-from modelwright.cli._options import Output, limit_options, output_options, save_option
+from modelwright.cli._options import Output, html_option, limit_options, output_options, save_option
 from modelwright.cli._signals import delivered
 from modelwright.cli._streams import say
 from modelwright.cli._types import Quantile, Share
@@ -82,6 +82,7 @@ def judge_options(function: F) -> F:
 @save_option
 @limit_options
 @output_options
+@html_option
 def command(
     arms: tuple[str, ...],
     named: tuple[str, ...],
@@ -144,4 +145,5 @@ def _finish(result: measure.CompareResult, save: Path | None, out: Output) -> No
     with delivered():
         if save is not None:
             result.save(save)
+        out.draw(result)
         out.answer("compare", result, lambda _, console: report.render_compare(result, console))

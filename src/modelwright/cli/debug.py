@@ -11,11 +11,11 @@ import click
 
 from modelwright._json import plain
 from modelwright._lazy import lazy
-from modelwright._output import check_output, write_output
+from modelwright._output import check_output
 from modelwright.cli._building import only
 from modelwright.cli._data import data_options
 from modelwright.cli._fixing import Repair, Repaired, fix_options, run_fix
-from modelwright.cli._options import Output, limit_options, model_options, output_options, target_options
+from modelwright.cli._options import Output, html_option, limit_options, model_options, output_options, target_options
 from modelwright.cli._signals import delivered
 from modelwright.cli._types import Finite, Size
 from modelwright.errors import ExecutionError
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from modelwright.diagnosis import DebugOptions, DebugReport
     from modelwright.repairs import FixOptions
     from modelwright.report import debug as report
-    from modelwright.report import debug_html as page
     from modelwright.report import fix as fix_report
     from modelwright.report import status
     from modelwright.targets import Target
@@ -35,7 +34,6 @@ else:
     judge = lazy("modelwright.judge")
     repairs = lazy("modelwright.repairs")
     report = lazy("modelwright.report.debug")
-    page = lazy("modelwright.report.debug_html")
     fix_report = lazy("modelwright.report.fix")
     status = lazy("modelwright.report.status")
 
@@ -46,14 +44,14 @@ else:
 @data_options()
 @click.option("--memory-budget", type=Size(), default="1GiB", show_default=True, help="For tensors held at a time.")
 @click.option("--fail-under-db", type=Finite(), help="Exit 1 when an output is below this SQNR.")
-@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), help="Write a page with curves and tables.")
 @fix_options
 @target_options
 @limit_options
 @output_options
+@html_option
 def command(
     model: str, reference: Path | None, wanted: tuple[Target, ...], fail_under_db: float | None,
-    html: Path | None, data: Data, memory_budget: int, repair: Repair | None, out: Output,
+    data: Data, memory_budget: int, repair: Repair | None, out: Output,
 ) -> int:  # fmt: skip
     """Where MODEL leaves its reference, tensor by tensor, and which nodes made the noise.
 
@@ -61,8 +59,7 @@ def command(
     its node added. Weights are dequantized in float64. Without --reference: MODEL on --target against the CPU.
     With --fix: half of the samples choose which nodes get more bits, the other half check; exit 1 when that fails.
     """
-    for written in (html, repair.save_recipe if repair is not None else None):
-        check_output(written)
+    check_output(repair.save_recipe if repair is not None else None)
     target = only(wanted)
     pair = (Path(model), None) if reference is None else (reference, Path(model))
     options = diagnosis.DebugOptions(
@@ -75,9 +72,7 @@ def command(
     with status.StatusLine(out.console(sys.stderr), quiet=out.quiet or out.json) as line:
         found, fixed, stop = _looked(pair, options, (repair, asked, target), line)
     with delivered():
-        if html is not None:
-            write_output(html, page.debug_html(found))
-            out.note(f"wrote {html}")
+        out.draw(found, *([fixed.result] if fixed is not None else []))
         passed = stop is None and (_passed(found, fail_under_db) if fixed is None else fixed.result.met)
         _answer(found, fixed, fail_under_db, passed, out)
     if stop is not None:

@@ -12,7 +12,15 @@ from modelwright._lazy import lazy
 from modelwright._output import check_output
 from modelwright.cli._data import data_options
 from modelwright.cli._exits import CANNOT_TELL, NO
-from modelwright.cli._options import Output, limit_options, model_options, output_options, parse_pairs, save_option
+from modelwright.cli._options import (
+    Output,
+    html_option,
+    limit_options,
+    model_options,
+    output_options,
+    parse_pairs,
+    save_option,
+)
 from modelwright.cli._signals import delivered
 from modelwright.cli._types import Finite
 from modelwright.errors import ExecutionError
@@ -48,6 +56,7 @@ else:
 @save_option
 @limit_options
 @output_options
+@html_option
 def command(
     model: str,
     reference: str,
@@ -103,4 +112,5 @@ def _finish(result: evaluation.EvalResult, save: Path | None, out: Output) -> No
     with delivered():
         if save is not None:
             result.save(save)
+        out.draw(result)
         out.answer("eval", result, report.render_eval)

@@ -19,19 +19,19 @@ from modelwright.cli._measuring import (
     loop_options,
     told,
 )
-from modelwright.cli._options import Output, limit_options, model_options, output_options, save_option
+from modelwright.cli._options import Output, html_option, limit_options, model_options, output_options, save_option
 from modelwright.cli._signals import delivered
 from modelwright.cli._subject import ModelFile, model_file
 from modelwright.errors import ExecutionError
 
 if TYPE_CHECKING:
     from modelwright import measure
+    from modelwright.report import html as pages
     from modelwright.report import perf as report
-    from modelwright.report import trace_html as pages
 else:
     measure = lazy("modelwright.measure")
     report = lazy("modelwright.report.perf")
-    pages = lazy("modelwright.report.trace_html")
+    pages = lazy("modelwright.report.html")
 
 
 @click.command("perf")
@@ -44,6 +44,7 @@ else:
 @save_option
 @limit_options
 @output_options
+@html_option
 def command(
     model: str,
     component: str | None,
@@ -76,7 +77,7 @@ def command(
     _finish(result, file, save, out)
     if result.op_trace is not None:
         if extras.trace_html is not None and result.op_trace.has_data:
-            write_output(extras.trace_html, pages.trace_html(result.op_trace))
+            write_output(extras.trace_html, pages.page(result.op_trace))
         if not result.op_trace.has_data:
             why = result.op_trace.error or result.op_trace.status.value
             raise told(ExecutionError("there is no trace", cause=why, fix="the latency stands; see the notes above"))
@@ -87,4 +88,5 @@ def _finish(result: measure.PerfResult, file: ModelFile, save: Path | None, out:
     with delivered():
         if save is not None:
             result.save(save)
+        out.draw(result)
         out.answer("perf", result, lambda _, console: report.render_perf(result, console))

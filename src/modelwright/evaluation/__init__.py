@@ -9,6 +9,7 @@ from modelwright.evaluation._types import (
     EvalOptions,
     EvalOutput,
     EvalResult,
+    SampleScore,
 )
 from modelwright.evaluation.tasks import (
     CustomTask,
@@ -21,5 +22,6 @@ __all__ = [
     "EvalOptions",
     "EvalOutput",
     "EvalResult",
+    "SampleScore",
     "evaluate",
 ]

@@ -42,8 +42,10 @@ from modelwright.pipeline._resolve import (
     Wishes,
     resolve_recipe,
 )
+from modelwright.pipeline._results import Analyses
 
 __all__ = [
+    "Analyses",
     "Analysis",
     "BuildResult",
     "Built",

@@ -46,6 +46,11 @@ def render_analyses(found: Sequence[Analysis], console: rich.console.Console) ->
         console.print()
 
 
+def headline(analysis: Analysis) -> str:
+    """The answer in one sentence."""
+    return "".join(part if isinstance(part, str) else part[0] for part in _headline(analysis))
+
+
 def _headline(analysis: Analysis) -> list[str | tuple[str, str]]:
     placed = analysis.placement
     if placed.status == "unknown":

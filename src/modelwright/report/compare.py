@@ -22,21 +22,19 @@ def render_compare(result: CompareResult, console: rich.console.Console) -> None
     for arm in result.arms:
         if arm.verdict is not None:
             console.print(rich.text.Text(arm.sentence, style=verdict_style(arm.verdict.kind)), soft_wrap=True)
-            for line in (*_next_steps(arm), *_gate(arm, result)):
+            for line in (*_next_steps(arm), *gate_words(arm, result)):
                 console.print(rich.text.Text(f"  {line}", style="dim"), soft_wrap=True)
     for warning in result.warnings:
         console.print(rich.text.Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
     if result.units:
-        console.print(rich.text.Text(_protocol(result), style="dim"), soft_wrap=True)
+        console.print(rich.text.Text(protocol_words(result), style="dim"), soft_wrap=True)
     if result.status != "complete":
         console.print(rich.text.Text(f"{result.status}: this is what was measured until then", style="bold red"))
 
 
 def _table(result: CompareResult) -> rich.table.Table:
     """What differs between the arms is a column; what all share stands above."""
-    settings = _settings(result)
-    shared = [f"{title} {values[0]}" for title, values in settings.items() if len(set(values)) == 1]
-    own = {title: values for title, values in settings.items() if len(set(values)) > 1}
+    shared, own = setting_columns(result)
     above = f"all arms: {', '.join(shared)}" if shared else None
     table = rich.table.Table(
         box=rich.box.SIMPLE_HEAD, pad_edge=False, title=above, title_justify="left", title_style="dim"
@@ -47,17 +45,20 @@ def _table(result: CompareResult) -> rich.table.Table:
         kind = arm.verdict.kind if arm.verdict else None
         word = rich.text.Text(kind.value if kind else "base", style=verdict_style(kind) if kind else "dim")
         times = [milliseconds(time) if time is not None else "-" for time in arm.times_ms]
-        table.add_row(arm.name, word, *times, *(values[index] for values in own.values()), _answers(arm))
+        table.add_row(arm.name, word, *times, *(values[index] for values in own.values()), answers_words(arm))
     return table
 
 
-def _settings(result: CompareResult) -> dict[str, list[str]]:
-    return {
+def setting_columns(result: CompareResult) -> tuple[list[str], dict[str, list[str]]]:
+    """What all arms share, in words, and what differs, by title with a value for each arm."""
+    settings = {
         "precision": [arm.precision or "unknown" for arm in result.arms],
         "target": [arm.target for arm in result.arms],
         "threads": [str(arm.facts.threads) if arm.facts else "not opened" for arm in result.arms],
         "onnxruntime": [_runtime(arm) for arm in result.arms],
     }
+    shared = [f"{title} {values[0]}" for title, values in settings.items() if len(set(values)) == 1]
+    return shared, {title: values for title, values in settings.items() if len(set(values)) > 1}
 
 
 def _runtime(arm: ArmResult) -> str:
@@ -66,7 +67,7 @@ def _runtime(arm: ArmResult) -> str:
     return f"{arm.facts.onnxruntime} ({arm.runtime})" if arm.runtime else arm.facts.onnxruntime
 
 
-def _answers(arm: ArmResult) -> str:
+def answers_words(arm: ArmResult) -> str:
     found = arm.outputs
     if found is None:
         return "-"
@@ -87,7 +88,7 @@ def _next_steps(arm: ArmResult) -> list[str]:
     ]
 
 
-def _gate(arm: ArmResult, result: CompareResult) -> list[str]:
+def gate_words(arm: ArmResult, result: CompareResult) -> list[str]:
     margin = result.options.max_slowdown
     if margin is None:
         return []
@@ -97,7 +98,7 @@ def _gate(arm: ArmResult, result: CompareResult) -> list[str]:
     return [f"gate: {arm.name} is proven {'not ' if arm.within else ''}to be {limit}"]
 
 
-def _protocol(result: CompareResult) -> str:
+def protocol_words(result: CompareResult) -> str:
     sentinel = f"{result.sentinel_units} A/A sentinel units"
     if result.sentinel_noise is not None and result.sentinel_units > 3:
         sentinel += f" (noise {result.sentinel_noise:.1%})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
-from modelwright.evaluation import EvalOutput, EvalResult
+from modelwright.evaluation import EvalData, EvalOutput, EvalResult
 from modelwright.report._tones import verdict_style
 
 if TYPE_CHECKING:
@@ -37,14 +37,18 @@ def render_eval(result: EvalResult, console: rich.console.Console) -> None:
 
 
 def _head(result: EvalResult, console: rich.console.Console) -> None:
-    data = result.data
-    drawn = f"{data.selected:,} of {data.available:,} samples" if data.selected < data.available else "all"
-    drawn = f"all {data.available:,} samples" if drawn == "all" else f"{drawn}, seed {data.seed}"
     for name, side in (("candidate", result.candidate), ("reference", result.reference)):
         line = rich.text.Text(f"{name}  ", style="bold")
         line.append(f"{side.model} on {side.target}, {side.engine}", style="not bold")
         console.print(line, soft_wrap=True)
-    console.print(rich.text.Text.assemble(("data       ", "bold"), f"{data.source}, {drawn}"), soft_wrap=True)
+    console.print(rich.text.Text.assemble(("data       ", "bold"), data_words(result.data)), soft_wrap=True)
+
+
+def data_words(data: EvalData) -> str:
+    """Where the samples come from, and which of them were drawn."""
+    if data.selected < data.available:
+        return f"{data.source}, {data.selected:,} of {data.available:,} samples, seed {data.seed}"
+    return f"{data.source}, all {data.available:,} samples"
 
 
 def _metrics(result: EvalResult) -> rich.table.Table:
@@ -102,14 +106,14 @@ def _failures(result: EvalResult, console: rich.console.Console) -> None:
 
 def _verdict(result: EvalResult, console: rich.console.Console) -> None:
     if result.verdict is None:
-        console.print(rich.text.Text(_unjudged(result), style="dim"), soft_wrap=True)
+        console.print(rich.text.Text(unjudged_words(result), style="dim"), soft_wrap=True)
         return
     console.print(rich.text.Text(result.verdict.value, style=verdict_style(result.verdict)))
     for reason in result.reasons:
         console.print(rich.text.Text(f"  {reason}"), soft_wrap=True)
 
 
-def _unjudged(result: EvalResult) -> str:
+def unjudged_words(result: EvalResult) -> str:
     if result.comparison is None or result.metric is None:
         return "nothing was asked to hold (--min-cosine, --min-sqnr)"
     return "nothing was asked to hold: --max-drop 1% makes it a gate"

@@ -31,7 +31,7 @@ def render_fix(result: FixResult, folder: Path | None, console: rich.console.Con
         console.print(rich.text.Text(result.reason, style=style), soft_wrap=True)
     console.print(_table(result))
     for item in result.raised[:_SHOWN]:
-        console.print(rich.text.Text(f"  raise {_what(item)}"), soft_wrap=True)
+        console.print(rich.text.Text(f"  raise {raised_words(item)}"), soft_wrap=True)
     if len(result.raised) > _SHOWN:
         console.print(f"  and {len(result.raised) - _SHOWN} more (--json lists all)")
     if result.raised and all(item.what not in ("channels", "range") for item in result.raised):
@@ -46,7 +46,8 @@ def render_fix(result: FixResult, folder: Path | None, console: rich.console.Con
         console.print(rich.text.Text(f"written to {folder}", style="dim"), soft_wrap=True)
 
 
-def _what(item: Promotion) -> str:
+def raised_words(item: Promotion) -> str:
+    """What it means for the quantizer."""
     if item.what == "range":
         return "nothing, but keep the weights to 7 bits, whose products do not saturate"
     if item.what == "channels":

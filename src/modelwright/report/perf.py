@@ -20,7 +20,7 @@ else:
 
 
 def render_perf(result: PerfResult, console: rich.console.Console) -> None:
-    for label, text in _lines(result):
+    for label, text in perf_facts(result):
         line = rich.text.Text(f"{label:<12}", style="bold").append(text, style="not bold")
         console.print(line, soft_wrap=True)
     if result.timing_valid is False:
@@ -40,7 +40,7 @@ def render_perf(result: PerfResult, console: rich.console.Console) -> None:
         render_trace(result.op_trace, console)
 
 
-def _lines(result: PerfResult) -> list[tuple[str, str]]:
+def perf_facts(result: PerfResult) -> list[tuple[str, str]]:
     lines = [("Model", f"{Path(result.model).name}  {_shapes(result)}")]
     lines += [("Target", _target(result))]
     if result.latency is not None:

@@ -1,0 +1,47 @@
+"""Typed results as pages for a browser: `page` for a file of its own, `notebook` for a cell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from modelwright._lazy import lazy
+from modelwright.report.html._page import Page, framed
+
+if TYPE_CHECKING:
+    from modelwright.report.html import analysis, compare, debug, evaluation, perf, repair, trace
+else:
+    analysis = lazy("modelwright.report.html.analysis")
+    compare = lazy("modelwright.report.html.compare")
+    debug = lazy("modelwright.report.html.debug")
+    evaluation = lazy("modelwright.report.html.evaluation")
+    perf = lazy("modelwright.report.html.perf")
+    repair = lazy("modelwright.report.html.repair")
+    trace = lazy("modelwright.report.html.trace")
+
+__all__ = ["has_page", "notebook", "page"]
+
+# By name, so that the page of one result does not load the rooms of all others.
+_PAGES: dict[str, Callable[..., Page]] = {
+    "Analyses": lambda result: analysis.analysis_page(result.analyses),
+    "CompareResult": lambda result: compare.compare_page(result),
+    "DebugReport": lambda result, fixed=None: debug.debug_page(result, fixed),
+    "EvalResult": lambda result: evaluation.eval_page(result),
+    "FixResult": lambda result: repair.repair_page(result),
+    "OpTrace": lambda result: trace.trace_page(result),
+    "PerfResult": lambda result: perf.perf_page(result),
+}
+
+
+def has_page(result: object) -> bool:
+    return type(result).__name__ in _PAGES
+
+
+def page(result: object, *more: object) -> str:
+    """The whole document; a report of debug may bring the repair with it."""
+    return _PAGES[type(result).__name__](result, *more).html()
+
+
+def notebook(result: object) -> str | None:
+    """The same page in a frame, for a cell; None for a result that has no page."""
+    return framed(page(result)) if has_page(result) else None
