@@ -15,6 +15,8 @@ import click
 
 from modelwright import __version__
 from modelwright._disk import DENIED, disk_error, lacks_room
+from modelwright._extensions import COMMANDS as ADDED
+from modelwright._extensions import extensions, load_extension
 from modelwright._lazy import lazy
 from modelwright._text import visible, visible_lines
 from modelwright.cli._commands import COMMANDS, find, root_help
@@ -35,12 +37,12 @@ class LazyGroup(click.Group):
     """Imports a command's module when that command is asked for, and says why when it cannot."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [command.name for command in COMMANDS]
+        return [*(command.name for command in COMMANDS), *extensions(ADDED)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         entry = find(cmd_name)
         if entry is None:
-            return None
+            return load_extension(ADDED, cmd_name, click.Command) if cmd_name in extensions(ADDED) else None
         missing = entry.missing
         if missing is not None:
             return _unavailable(cmd_name, missing)
@@ -48,8 +50,8 @@ class LazyGroup(click.Group):
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        if find(args[0]) is None and not args[0].startswith("-"):
-            names = [command.name for command in COMMANDS]
+        names = self.list_commands(ctx)
+        if args[0] not in names and not args[0].startswith("-"):
             raise UsageError(
                 f"no command '{args[0]}'",
                 cause=f"the commands are {', '.join(names)}",

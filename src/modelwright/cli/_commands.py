@@ -5,6 +5,9 @@ from __future__ import annotations
 import importlib.util
 from typing import NamedTuple
 
+from modelwright._extensions import COMMANDS as ADDED
+from modelwright._extensions import extensions
+
 HELP_FLAGS = ("-h", "--help")
 
 
@@ -81,6 +84,13 @@ def root_help(*, with_missing: bool = True) -> str:
             if command.group == group
         ]
         lines.append("")
+    added = extensions(ADDED)
+    if added:
+        lines += [
+            "Added:",
+            *(_row(name, f"From {found.value.partition('.')[0]}.") for name, found in added.items()),
+            "",
+        ]
     lines.append("Options:")
     lines += [_row(flags, text) for flags, text in OPTIONS]
     lines += [

@@ -42,7 +42,7 @@ from modelwright.measure._sink import SampleSink, read_samples, recent_samples
 from modelwright.measure._stats import Latency, latency
 from modelwright.measure._subject import InputChoice, InputFact, Subject, make_subject
 from modelwright.measure._telemetry import Telemetry
-from modelwright.measure._telemetry_types import TelemetryResult, TelemetrySeries
+from modelwright.measure._telemetry_types import Meter, NoMeter, TelemetryResult, TelemetrySeries
 from modelwright.measure._trace import TraceOptions, trace
 from modelwright.measure._trace_types import Operator, OpTrace, ShareSpread, TraceReason, TraceShare, TraceStatus
 from modelwright.measure._unit import UnitPlan, UnitRecord
@@ -68,8 +68,10 @@ __all__ = [
     "LegPlan",
     "MeasurementFailed",
     "MeasurementInterrupted",
+    "Meter",
     "Monitor",
     "Monitored",
+    "NoMeter",
     "OpTrace",
     "Operator",
     "OutputCheck",

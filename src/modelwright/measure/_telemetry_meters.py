@@ -6,6 +6,7 @@ import importlib.util
 import sys
 from typing import TYPE_CHECKING, Any
 
+from modelwright._extensions import TELEMETRY, extensions, load_function
 from modelwright._lazy import lazy
 from modelwright.measure._telemetry_linux import Busy, device_meters, process_meters
 from modelwright.measure._telemetry_types import Meter, NoMeter
@@ -22,7 +23,15 @@ _CPU_SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal", "acpitz")
 
 def find_meters(pid: int) -> list[Meter | NoMeter]:
     """For this process and this machine; what cannot be read is there too, with the reason."""
-    return [*_process(pid), *_system(), _clock(), _temperature(), *_accelerators(pid), *_nvidia(pid)]
+    return [*_process(pid), *_system(), _clock(), _temperature(), *_accelerators(pid), *_nvidia(pid), *_outside(pid)]
+
+
+def _outside(pid: int) -> list[Meter | NoMeter]:
+    """What other packages can read: functions of the process that give meters, and the reasons for those missing."""
+    found: list[Meter | NoMeter] = []
+    for name in extensions(TELEMETRY):
+        found += load_function(TELEMETRY, name)(pid)
+    return found
 
 
 def _process(pid: int) -> list[Meter | NoMeter]:

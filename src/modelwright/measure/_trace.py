@@ -36,7 +36,6 @@ from modelwright.worker import CallResult, Runtime, run
 _MOST_NODE_EVENTS = 900_000
 # Above this, writing the graph again to learn its names costs more than the names are worth.
 _LARGEST_REWRITTEN = 1 << 30
-_SDK = "DRAM and VTCM traffic needs Qualcomm's profile viewer; cycles and times are complete"
 
 
 @dataclass(frozen=True)
@@ -112,8 +111,9 @@ def _finished(
         layout, _ = trusted_layout(recorded)
         rows = (span.row for number in range(len(layout.profile.runs)) for span in layout.spans(number))
         write_chrome(found, layout, operator_ids(layout, dict.fromkeys(rows)), options.chrome)
-    if target.ep == "qnn" and empty.requested.level == "detail" and found.status is TraceStatus.OK:
-        return replace(found, status=TraceStatus.PARTIAL, reason_code=TraceReason.QNN_SDK_NEEDED, error=_SDK)
+    lacks = target.adapter.lacks_detail
+    if lacks is not None and empty.requested.level == "detail" and found.status is TraceStatus.OK:
+        return replace(found, status=TraceStatus.PARTIAL, reason_code=lacks.reason, error=lacks.words)
     return found
 
 

@@ -11,7 +11,6 @@ from modelwright._lazy import lazy
 from modelwright.measure._trace_monitor import Recorded
 from modelwright.measure._trace_names import ModelNodes, Named, type_in_name
 from modelwright.measure._trace_profile import Kernel, KernelShapes
-from modelwright.measure._trace_qnn import QnnOp
 from modelwright.measure._trace_spans import Layout, Row, Span, is_partition, lay_out
 from modelwright.measure._trace_spread import shares_of_runs, spreads
 from modelwright.measure._trace_types import (
@@ -23,7 +22,6 @@ from modelwright.measure._trace_types import (
     TimelineSpan,
     TraceBound,
     TracePartition,
-    TraceProblem,
     TraceReason,
     TraceShare,
     TraceSource,
@@ -32,7 +30,7 @@ from modelwright.measure._trace_types import (
     TraceWindow,
     Vocabulary,
 )
-from modelwright.targets import SessionFacts
+from modelwright.targets import DeviceOp, SessionFacts, TraceProblem
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,7 +50,7 @@ class _Tally:
     us: list[float | None] = field(init=False)
     calls: int = 0
     cycles: int | None = None
-    inner: QnnOp | None = None
+    inner: DeviceOp | None = None
 
     def __post_init__(self) -> None:
         self.us = [None] * self.runs
@@ -90,12 +88,12 @@ def build(empty: OpTrace, recorded: Recorded, nodes: ModelNodes, regions: Region
 
 
 def trusted_layout(recorded: Recorded) -> tuple[Layout, TraceProblem | None]:
-    """With QNN's operators where they can be trusted, else with whole partitions and the reason."""
+    """With the EP's own operators where they can be trusted, else with whole partitions and the reason."""
     assert recorded.profile is not None
     try:
-        return lay_out(recorded.profile, recorded.qnn), recorded.qnn_problem
+        return lay_out(recorded.profile, recorded.inside), recorded.inside_problem
     except TraceProblem as problem:
-        return lay_out(recorded.profile, None), problem
+        return Layout(recorded.profile), problem
 
 
 def _without_data(base: OpTrace, problem: TraceProblem, status: TraceStatus) -> OpTrace:
@@ -121,7 +119,7 @@ def _filled(base: OpTrace, recorded: Recorded, layout: Layout, nodes: ModelNodes
     ]
     return replace(
         base,
-        source=_source(base, layout, operators),
+        source=_source(base, recorded, layout, operators),
         window=TraceWindow(base.window.runs, recorded.warmup, len(run_us)),
         totals=TraceTotals(_median(run_us), whole, _median(outside), tuple(run_us)),
         operators=tuple(sorted(operators, key=lambda item: (-(item.percent or 0), item.id))),
@@ -155,7 +153,7 @@ def operator_ids(layout: Layout, rows: Iterable[Row]) -> dict[Row, str]:
         kernel = kernels[row.kernel]
         if row.op is not None:
             assert row.parent is not None
-            found[row] = f"{found[row.parent]}:OpId_{row.op[1]}"
+            found[row] = f"{found[row.parent]}:{row.op[1]}"
         elif is_partition(kernel):
             number = seen.setdefault(row.kernel, len(seen))
             found[row] = _under(found, row, f"{_short(kernel.provider)}_{number}")
@@ -183,23 +181,24 @@ def _short(provider: str) -> str:
 
 
 class Namer:
-    """The model's words for a kernel, or for an operator QNN made."""
+    """The model's words for a kernel, or for an operator the EP made."""
 
     def __init__(self, recorded: Recorded, nodes: ModelNodes, regions: Regions, *, opened: bool) -> None:
         assert recorded.profile is not None
         self._partition_type = OVERHEAD_TYPE if opened else PARTITION_TYPE
         self._kernels = recorded.profile.kernels
-        self._types = recorded.qnn.op_types if recorded.qnn else {}
+        self._types = recorded.inside.op_types if recorded.inside else {}
+        self._ep = _short(recorded.inside.ep) if recorded.inside else ""
         self._nodes, self._regions = nodes, regions
 
     def kernel(self, row: Row) -> Kernel:
         return self._kernels[row.kernel]
 
-    def words(self, row: Row, inner: QnnOp | None) -> tuple[Named, str, Vocabulary, OperatorKind]:
+    def words(self, row: Row, inner: DeviceOp | None) -> tuple[Named, str, Vocabulary, OperatorKind]:
         """Who it is, its type, in whose vocabulary, and what kind of row."""
         kernel = self.kernel(row)
         if inner is not None:
-            return self._qnn(kernel, inner)
+            return self._inside(kernel, inner)
         if is_partition(kernel):
             return Named((), "inserted"), self._partition_type, "onnxruntime", "partition"
         own = self._nodes.exact(kernel.name, kernel.op_type, kernel.index)
@@ -209,14 +208,14 @@ class Namer:
         named = region or self._nodes.named(kernel.name, kernel.op_type, kernel.index)
         return named, kernel.op_type, "onnx" if named.origin == "model" else "onnxruntime", "kernel"
 
-    def _qnn(self, kernel: Kernel, op: QnnOp) -> tuple[Named, str, Vocabulary, OperatorKind]:
+    def _inside(self, kernel: Kernel, op: DeviceOp) -> tuple[Named, str, Vocabulary, OperatorKind]:
         if op.is_io:
-            return Named((), "inserted"), op.name, "qnn", "io"
+            return Named((), "inserted"), op.name, self._ep, "io"
         named = self._nodes.sources(op.sources or (op.name,))
         if named.op_type is not None:
             return named, named.op_type, "onnx", "kernel"
         known = self._types.get((kernel.name, op.name)) or type_in_name(op.name) or UNKNOWN_TYPE
-        return named, known, "qnn", "kernel"
+        return named, known, self._ep, "kernel"
 
 
 def _operator(
@@ -313,11 +312,11 @@ def _timeline(layout: Layout, warmup: int, ids: Mapping[Row, str], usual_us: flo
     )
 
 
-def _source(base: OpTrace, layout: Layout, operators: tuple[Operator, ...]) -> TraceSource:
+def _source(base: OpTrace, recorded: Recorded, layout: Layout, operators: tuple[Operator, ...]) -> TraceSource:
     closed = {item.id for item in operators if item.kind == "partition"} - {
         item.parent for item in operators if item.parent
     }
-    backends = ("onnxruntime profile", *(("qnn csv",) if layout.blocks else ()))
+    backends = ("onnxruntime profile", *((recorded.inside.source,) if recorded.inside and layout.blocks else ()))
     return TraceSource(backends, "partition" if closed else "kernel", base.source.timing_valid)
 
 

@@ -10,11 +10,9 @@ from pathlib import Path
 
 from modelwright.measure._monitor_contract import Window
 from modelwright.measure._trace_profile import Profile, read_profile
-from modelwright.measure._trace_qnn import QnnTrace, read_qnn
-from modelwright.measure._trace_types import TraceProblem
-from modelwright.targets import BoundSession, SessionFacts, SessionSpec, Target
+from modelwright.targets import BoundSession, DeviceTrace, SessionFacts, SessionSpec, Target, TraceProblem
 
-_PROFILE, _QNN_CSV, _QNN_MAPPING = "profile", "qnn.csv", "qnn_op_trace.json"
+_PROFILE = "profile"
 
 
 @dataclass(frozen=True)
@@ -26,28 +24,20 @@ class Recorded:
     measured: int
     profile: Profile | None
     problem: TraceProblem | None
-    qnn: QnnTrace | None = None
-    qnn_problem: TraceProblem | None = None
+    inside: DeviceTrace | None = None
+    inside_problem: TraceProblem | None = None
 
 
 class TraceMonitor:
-    """Writes into `folder`, which belongs to this trace alone: QNN appends to a file that is already there."""
+    """Writes into `folder`, which belongs to this trace alone."""
 
     def __init__(self, target: Target, folder: Path) -> None:
-        self._qnn = target.ep == "qnn"
+        self._adapter = target.adapter
         self._folder = folder
         self._session: BoundSession | None = None
 
     def session_spec(self, spec: SessionSpec) -> SessionSpec:
-        options = dict(spec.provider_options or {})
-        if self._qnn:
-            # QNN's own level "basic" records no operators; one it does not know it ignores without a word.
-            options |= {
-                "profiling_level": "detailed",
-                "profiling_file_path": str(self._folder / _QNN_CSV),
-                "enable_framework_op_trace": "1",
-                "framework_op_trace_dir": str(self._folder),
-            }
+        options = {**(spec.provider_options or {}), **self._adapter.trace_options(self._folder)}
         return replace(spec, profile_prefix=str(self._folder / _PROFILE), provider_options=options)
 
     def collect(self, session: BoundSession) -> None:
@@ -60,12 +50,10 @@ class TraceMonitor:
             recorded = replace(recorded, profile=read_profile(self._profile()))
         except TraceProblem as problem:
             return replace(recorded, problem=problem)
-        if not self._qnn:
-            return recorded
         try:
-            return replace(recorded, qnn=read_qnn(self._folder / _QNN_CSV, self._folder / _QNN_MAPPING))
+            return replace(recorded, inside=self._adapter.read_trace(self._folder))
         except TraceProblem as problem:
-            return replace(recorded, qnn_problem=problem)
+            return replace(recorded, inside_problem=problem)
 
     def close(self) -> None:
         """The folder is the parent's: it also has to go when this process does not live to say so."""

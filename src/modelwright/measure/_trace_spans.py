@@ -6,10 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from modelwright.measure._trace_profile import PARENTS, Kernel, KernelCall, Profile, Run
-from modelwright.measure._trace_qnn import QnnBlock, QnnOp, QnnTrace
-from modelwright.measure._trace_types import TraceProblem, TraceReason
-
-_QNN = "QNNExecutionProvider"
+from modelwright.measure._trace_types import TraceReason
+from modelwright.targets import DeviceBlock, DeviceOp, DeviceTrace, TraceProblem
 
 
 @dataclass(frozen=True)
@@ -17,7 +15,7 @@ class Row:
     """What makes an operator: its kernel, the operator inside the partition if it is one, and what it ran inside."""
 
     kernel: int
-    op: tuple[str, int] | None = None
+    op: tuple[str, str] | None = None
     parent: Row | None = None
 
 
@@ -31,42 +29,40 @@ class Span:
     own: float
     depth: int
     cycles: int | None = None
-    inner: QnnOp | None = None
+    inner: DeviceOp | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """The runs of a profile with the blocks of QNN's, dealt out in the order they ran."""
+    """The runs of a profile with the blocks that the EP `ep` recorded, dealt out in the order they ran."""
 
     profile: Profile
-    blocks: tuple[tuple[QnnBlock, ...], ...]
+    blocks: tuple[tuple[DeviceBlock, ...], ...] = ()
+    ep: str | None = None
 
     def spans(self, number: int) -> list[Span]:
         """The calls of run `number`, by start, parents before what ran inside them."""
         run = self.profile.runs[number]
         blocks = iter(self.blocks[number]) if self.blocks else None
-        return list(_spans(self.profile, run, blocks))
+        return list(_spans(self.profile, run, blocks, self.ep))
 
 
-def lay_out(profile: Profile, qnn: QnnTrace | None) -> Layout:
-    """Raise `TraceProblem` when the partitions ran more or less often than QNN recorded."""
-    if qnn is None:
-        return Layout(profile, ())
-    counts = [sum(_is_qnn(profile.kernels[call.kernel]) for call in run.calls) for run in profile.runs]
-    if sum(counts) != len(qnn.blocks):
-        words = f"onnxruntime ran QNN {sum(counts)} times, QNN recorded {len(qnn.blocks)}"
-        raise TraceProblem(TraceReason.QNN_BLOCK_COUNT, words)
-    blocks = iter(qnn.blocks)
-    return Layout(profile, tuple(tuple(next(blocks) for _ in range(count)) for count in counts))
+def lay_out(profile: Profile, inside: DeviceTrace | None) -> Layout:
+    """Raise `TraceProblem` when the EP's partitions ran more or less often than it recorded."""
+    if inside is None:
+        return Layout(profile)
+    ep = inside.ep
+    counts = [sum(profile.kernels[call.kernel].provider == ep for call in run.calls) for run in profile.runs]
+    if sum(counts) != len(inside.blocks):
+        words = f"onnxruntime ran {ep} {sum(counts)} times, it recorded {len(inside.blocks)}"
+        raise TraceProblem(TraceReason.BLOCK_COUNT, words)
+    blocks = iter(inside.blocks)
+    return Layout(profile, tuple(tuple(next(blocks) for _ in range(count)) for count in counts), ep)
 
 
 def is_partition(kernel: Kernel) -> bool:
     """A piece an EP compiled: onnxruntime calls it after the EP, not after an operator."""
     return kernel.op_type.startswith((kernel.provider, "TRTKernel_")) or kernel.op_type == "EPContext"
-
-
-def _is_qnn(kernel: Kernel) -> bool:
-    return kernel.provider == _QNN
 
 
 @dataclass(slots=True)
@@ -78,12 +74,12 @@ class _Open:
     depth: int
 
 
-def _spans(profile: Profile, run: Run, blocks: Iterator[QnnBlock] | None) -> Iterator[Span]:
+def _spans(profile: Profile, run: Run, blocks: Iterator[DeviceBlock] | None, ep: str | None) -> Iterator[Span]:
     inside = _children_us(profile, run)
     for position, (call, parent) in enumerate(_nested(profile, run)):
         row = Row(call.kernel, None, parent.row if parent else None)
         depth = parent.depth + 1 if parent else 0
-        block = next(blocks) if blocks is not None and _is_qnn(profile.kernels[call.kernel]) else None
+        block = next(blocks) if blocks is not None and profile.kernels[call.kernel].provider == ep else None
         hidden = block.accelerator_us if block else inside.get(position, 0)
         start = call.start - run.start
         yield Span(row, start, call.duration, max(0.0, call.duration - hidden), depth)
@@ -91,10 +87,10 @@ def _spans(profile: Profile, run: Run, blocks: Iterator[QnnBlock] | None) -> Ite
             yield from _inner(block, row, start, depth + 1)
 
 
-def _inner(block: QnnBlock, row: Row, start: float, depth: int) -> Iterator[Span]:
+def _inner(block: DeviceBlock, row: Row, start: float, depth: int) -> Iterator[Span]:
     for op in block.ops:
         duration = block.op_us(op)
-        inner = Row(row.kernel, (op.name, op.op_id), row)
+        inner = Row(row.kernel, (op.name, op.key), row)
         yield Span(inner, start, duration, duration, depth, op.cycles, op)
         start += duration
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import Literal
 
 TraceLevel = Literal["basic", "detail"]
 LEVELS: tuple[TraceLevel, ...] = ("basic", "detail")
 Origin = Literal["model", "fused", "inserted", "unresolved"]
-Vocabulary = Literal["onnx", "onnxruntime", "qnn"]
+Vocabulary = str
+"""Whose word an operator type is: `onnx`, `onnxruntime`, or the key of an EP."""
 OperatorKind = Literal["kernel", "partition", "io"]
 Fidelity = Literal["kernel", "partition"]
 
@@ -25,8 +26,8 @@ class TraceStatus(Enum):
     RUN_FAILED = "run_failed"
 
 
-class TraceReason(Enum):
-    """Why a trace is not `ok`, for machines; `error` says it in words."""
+class TraceReason(StrEnum):
+    """Why a trace is not `ok`, for machines; `error` says it in words. EPs have further reasons of their own."""
 
     RUN_COUNT = "run_count"
     NO_NODE_EVENTS = "no_node_events"
@@ -35,21 +36,7 @@ class TraceReason(Enum):
     TRUNCATED = "truncated"
     EP_FAILED = "ep_failed"
     CHILD_DIED = "child_died"
-    QNN_CSV_MISSING = "qnn_csv_missing"
-    QNN_CSV_DAMAGED = "qnn_csv_damaged"
-    QNN_NO_OPERATORS = "qnn_no_operators"
-    QNN_BLOCK_COUNT = "qnn_block_count"
-    QNN_CYCLES_NOT_CONSERVED = "qnn_cycles_not_conserved"
-    QNN_SDK_NEEDED = "qnn_sdk_needed"
-
-
-class TraceProblem(Exception):
-    """A recording that cannot be read as it should; becomes `reason_code` and `error` of the trace."""
-
-    def __init__(self, reason: TraceReason, words: str) -> None:
-        super().__init__(reason, words)
-        self.reason = reason
-        self.words = words
+    BLOCK_COUNT = "block_count"
 
 
 @dataclass(frozen=True)
@@ -216,7 +203,7 @@ class OpTrace:
     schema_version: int
     model: str
     status: TraceStatus
-    reason_code: TraceReason | None
+    reason_code: str | None
     error: str | None
     requested: TraceRequested
     bound: TraceBound | None

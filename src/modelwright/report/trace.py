@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from modelwright._lazy import lazy
 from modelwright.evidence import busy_words
 from modelwright.measure import Operator, OpTrace, ShareSpread, TraceReason, TraceShare, TraceStatus
+from modelwright.targets import parse_target
 
 if TYPE_CHECKING:
     import rich.box
@@ -35,12 +36,10 @@ _STATUS_WORDS = {
     TraceStatus.RUN_FAILED: "the traced run failed",
     TraceStatus.PARTIAL: "the trace is incomplete",
 }
-_ADVICE = {
+_ADVICE: Mapping[str, str] = {
     TraceReason.TRUNCATED: "trace fewer runs",
     TraceReason.EP_FAILED: "run it with --target cpu to see whether the model or the EP is at fault",
     TraceReason.CHILD_DIED: "the worker's log has the EP's last words; try fewer runs",
-    TraceReason.QNN_CSV_MISSING: "partitions are shown whole; end other tracing tools and try again",
-    TraceReason.QNN_SDK_NEEDED: "open the profile in Qualcomm's profile viewer for memory traffic",
 }
 
 
@@ -53,6 +52,12 @@ def render_trace(trace: OpTrace, console: rich.console.Console, top: int = _TOP)
         return
     console.print(_operators(trace.operators[:top], len(trace.operators), console.width))
     console.print(_shares(trace.by_op_type[:top], len(trace.by_op_type)))
+
+
+def _advice(trace: OpTrace) -> str | None:
+    """What to do about it: ours for onnxruntime, the adapter's for its EP."""
+    known: dict[str, str] = {**parse_target(trace.requested.target).adapter.trace_advice, **_ADVICE}
+    return known.get(trace.reason_code) if trace.reason_code else None
 
 
 def trace_facts(trace: OpTrace) -> list[tuple[str, str]]:
@@ -90,7 +95,7 @@ def trace_notes(trace: OpTrace) -> list[str]:
     notes = []
     if trace.status is not TraceStatus.OK:
         reason = f": {trace.error}" if trace.error else ""
-        advice = _ADVICE.get(trace.reason_code) if trace.reason_code else None
+        advice = _advice(trace)
         notes.append(f"{_STATUS_WORDS[trace.status]}{reason}" + (f"; {advice}" if advice else ""))
     if trace.source.timing_valid is False:
         return [*notes, SIMULATED]

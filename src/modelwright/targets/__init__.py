@@ -3,7 +3,6 @@
 from modelwright.targets._asked import mapped_data
 from modelwright.targets._binding import Binding, GraphOptimization, SessionSpec, bind, session_options
 from modelwright.targets._catalogue import Catalogue, Device, ExecutionProvider, Soc, catalogue
-from modelwright.targets._eplog import Refusal
 from modelwright.targets._host import Accelerator, Cpu, Host, read_cpu, read_host, usable_cpus
 from modelwright.targets._isa import on_this_host
 from modelwright.targets._placement import (
@@ -32,6 +31,15 @@ from modelwright.targets._session import (
 from modelwright.targets._survey import EpRow, RuntimeRow, Status, Survey, survey
 from modelwright.targets._target import Target, known_targets, make_target, parse_target
 from modelwright.targets._written import open_as_meant, open_as_written, open_exact
+from modelwright.targets.eps import (
+    DeviceBlock,
+    DeviceOp,
+    DeviceTrace,
+    EpAdapter,
+    Refusal,
+    TraceProblem,
+    adapter_of,
+)
 
 __all__ = [
     "LIBRARIES_VARIABLE",
@@ -45,6 +53,10 @@ __all__ = [
     "Catalogue",
     "Cpu",
     "Device",
+    "DeviceBlock",
+    "DeviceOp",
+    "DeviceTrace",
+    "EpAdapter",
     "EpDevice",
     "EpRow",
     "EpShare",
@@ -68,6 +80,8 @@ __all__ = [
     "Status",
     "Survey",
     "Target",
+    "TraceProblem",
+    "adapter_of",
     "bind",
     "catalogue",
     "installed_plugins",

@@ -34,8 +34,6 @@ _LEVELS = {
     "all": "ORT_ENABLE_ALL",
 }
 _PLATFORM_NAMES = {"linux": "Linux", "darwin": "macOS", "win32": "Windows"}
-# A plugin is handed its device; a flavour is told the device's name by this option.
-_DEVICE_NAME_OPTION = "device_type"
 
 
 @dataclass(frozen=True)
@@ -99,7 +97,7 @@ def bind(target: Target, spec: SessionSpec | None = None, *, virtual: bool = Fal
     name, library, backend = locate_plugin(plugin, target.device_entry.backend)
     _register(f"{name}.virtual" if virtual else name, library)
     device, simulated = _choose(target, library, virtual)
-    wanted.pop(_DEVICE_NAME_OPTION, None)
+    wanted = {key: value for key, value in wanted.items() if key not in target.adapter.device_words}
     if provider.backend_option and backend:
         wanted.setdefault(provider.backend_option, backend)
     return Binding(

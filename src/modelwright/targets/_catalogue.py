@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any, Literal
+
+from modelwright._extensions import EPS, broken_extension, extensions, load_extension
 
 Delivery = Literal["builtin", "plugin", "flavour"]
 DeviceKind = Literal["npu", "gpu", "cpu"]
@@ -25,11 +27,10 @@ class Device:
 
 @dataclass(frozen=True)
 class Soc:
-    """A chip by its market name."""
+    """A chip by its market name, and what its EP calls it."""
 
     title: str
-    soc_model: str
-    htp_arch: str
+    words: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -89,14 +90,26 @@ class Catalogue:
 def catalogue() -> Catalogue:
     text = resources.files("modelwright.targets").joinpath("eps.toml").read_text(encoding="utf-8")
     data = tomllib.loads(text)
-    return Catalogue(data["policy_version"], tuple(_provider(row) for row in data["ep"]), data["isa"])
+    ours = tuple(_provider(row) for row in data["ep"])
+    return Catalogue(data["policy_version"], (*ours, *_from_outside(ours)), data["isa"])
+
+
+def _from_outside(ours: tuple[ExecutionProvider, ...]) -> Iterator[ExecutionProvider]:
+    """EPs of other packages: their adapters bring the row."""
+    taken = {spelling for ep in ours for spelling in ep.spellings}
+    for key, found in extensions(EPS).items():
+        provider: ExecutionProvider = load_extension(EPS, key, object).provider  # type: ignore[attr-defined]
+        if provider.key != key or taken & set(provider.spellings):
+            raise broken_extension(found, f"an EP called {provider.key} exists already, or its key is not {key}")
+        taken |= set(provider.spellings)
+        yield provider
 
 
 def _provider(row: dict[str, Any]) -> ExecutionProvider:
     """Turn a table row into a value; a key we do not know is a TypeError here, caught by the tests."""
     row = dict(row)
     row["devices"] = tuple(Device(**device) for device in row["devices"])
-    row["socs"] = {name: Soc(**soc) for name, soc in row.get("socs", {}).items()}
+    row["socs"] = {name: Soc(soc.pop("title"), soc) for name, soc in row.get("socs", {}).items()}
     row["chip_keys"] = {key: tuple(values) for key, values in row.get("chip_keys", {}).items()}
     for key in ("aliases", "platforms", "simulator"):
         row[key] = tuple(row.get(key, ()))

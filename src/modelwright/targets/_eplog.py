@@ -1,4 +1,4 @@
-"""What an EP says about nodes it refuses. Its log is the only place where it tells."""
+"""What native code prints: the only place where an EP says why it refuses nodes."""
 
 from __future__ import annotations
 
@@ -9,32 +9,11 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
-
-RefusalKind = Literal["unsupported", "policy"]
 
 _TAIL_BYTES = 64 << 10
 # File descriptors belong to the whole process; two captures at once would swap their output.
 _turn = threading.Lock()
-_FAILED = re.compile(
-    r"Validation FAILED for \d+ nodes in \w*NodeUnit \([^)]*\) ?:\n"
-    r"(?P<nodes>(?:\tOperator type: .*\n)+)"
-    r"\tREASON : (?P<reason>.*(?:\n(?!\n|\d{4}-|\x1b).*)*)"
-)
 _BROKEN = re.compile(r"GetCapability\(\) for \w+ failed with error: (?P<error>[^\n\x1b]*)")
-_NODE = re.compile(r"\tOperator type: \S+ Node name: (?P<name>.*) Node index: \d+")
-# The EP is told to leave these: QNN keeps the quantization of graph inputs and outputs outside by default.
-_POLICY = re.compile(r"is configured to not take")
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """Why one node was refused, in the EP's words; `line` is the log entry as written."""
-
-    kind: RefusalKind
-    reason: str
-    line: str
 
 
 class CapturedOutput:
@@ -61,17 +40,6 @@ def captured_output() -> Iterator[CapturedOutput]:
         else:
             _restore(saved)
             captured.text = _read(file.fileno()).decode(errors="replace").replace("\r\n", "\n")
-
-
-def refusals(log: str) -> dict[str, Refusal]:
-    """Refused nodes by the name the EP knows them by. An EP may be asked twice; its last word counts."""
-    found = {}
-    for entry in _FAILED.finditer(log):
-        reason = " ".join(entry["reason"].split())
-        kind: RefusalKind = "policy" if _POLICY.search(reason) else "unsupported"
-        for node in _NODE.finditer(entry["nodes"]):
-            found[node["name"]] = Refusal(kind, reason, entry[0].strip())
-    return found
 
 
 def failed_claim(log: str) -> str | None:

@@ -23,17 +23,16 @@ from modelwright.targets._asked import (
     strip_token,
 )
 from modelwright.targets._binding import SessionSpec, bind
-from modelwright.targets._eplog import Refusal, captured_output, failed_claim, refusals
+from modelwright.targets._eplog import captured_output, failed_claim
 from modelwright.targets._session import AssignedGroup, ModelBytes, NotBound, SessionFacts, open_session
 from modelwright.targets._sizes import tensor_bytes
 from modelwright.targets._target import Target
+from modelwright.targets.eps import Refusal
 from modelwright.worker import task
 
 PlacementStatus = Literal["placed", "failed", "unknown"]
 _NO_FALLBACK = "session.disable_cpu_ep_fallback"
 _VERBOSE = 0
-# Nodes are claimed before graphs are finalised, so the cheapest finalisation gives the same answer sooner.
-_QUICK = {"qnn": {"htp_graph_finalization_optimization_mode": "1"}}
 _LOOK = "check the EP's options and libraries with `wright sys`; its own words are in the worker's log"
 # Disappears at load, without ever being offered to an EP: its value becomes an initializer.
 _ABSORBED = ("Constant",)
@@ -152,7 +151,7 @@ def placement(model: str, target: Target, spec: SessionSpec | None = None, *, cp
         facts=answer.facts,
         virtual=answer.virtual,
         eps=_shares(asked, located, answer.groups),
-        left=_left(asked, located, target.provider.name, refusals(answer.log)),
+        left=_left(asked, located, target.provider.name, target.adapter.refusals(answer.log)),
         copies=_copies(graph, asked, located),
         absorbed=_tally(item.op_type for item in gone if item.op_type in _ABSORBED),
         expanded=tuple(item.label for item in gone if item.op_type not in _ABSORBED),
@@ -183,9 +182,9 @@ def _spec(target: Target, spec: SessionSpec | None, cpu_fallback: bool) -> Sessi
     return replace(
         spec,
         config={_NO_FALLBACK: "0" if cpu_fallback else "1", **(spec.config or {})},
-        provider_options={**_QUICK.get(target.ep, {}), **(spec.provider_options or {})},
+        provider_options={**target.adapter.quick_options, **(spec.provider_options or {})},
         allow_unused=True,
-        log_severity=spec.log_severity if target.ep == "cpu" else _VERBOSE,
+        log_severity=_VERBOSE if target.adapter.tells_why else spec.log_severity,
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from modelwright.errors import UsageError, did_you_mean
 from modelwright.targets._catalogue import Device, ExecutionProvider, catalogue
+from modelwright.targets.eps import EpAdapter, adapter_of
 
 ISA = "isa"
 THIS_HOST = "host"
@@ -29,6 +30,11 @@ class Target:
         found = catalogue().find(self.ep)
         assert found is not None, "a Target is only made for an EP of the catalogue"
         return found
+
+    @property
+    def adapter(self) -> EpAdapter:
+        """What is special about the EP."""
+        return adapter_of(self.ep)
 
     @property
     def device_entry(self) -> Device:
@@ -70,13 +76,8 @@ class Target:
 
     @property
     def _chip_options(self) -> dict[str, str]:
-        options = dict(self.chip)
-        options.pop(ISA, None)
-        soc = options.pop("soc", None)
-        if soc is not None:
-            known = self.provider.socs.get(soc)
-            options["soc_model"] = known.soc_model if known else soc
-        return options
+        chip = {key: value for key, value in self.chip if key != ISA}
+        return self.adapter.chip_options(self.provider, chip)
 
 
 def parse_target(text: str) -> Target:
@@ -157,14 +158,9 @@ def _resolved_chip(provider: ExecutionProvider, chip: dict[str, str]) -> dict[st
                 cause=f"its chip settings are: {allowed}",
                 fix=did_you_mean(key, provider.chip_keys) or f"leave '{key}' out",
             )
-    chip = dict(chip)
-    if "htp_arch" in chip:
-        chip["htp_arch"] = _known_arch(provider, chip["htp_arch"])
-    if "soc" in chip:
-        _apply_soc(provider, chip)
     if ISA in chip:
         _require_isa(chip[ISA])
-    return chip
+    return adapter_of(provider.key).chip(provider, chip)
 
 
 def _require_isa(value: str) -> None:
@@ -175,42 +171,6 @@ def _require_isa(value: str) -> None:
             cause=f"known instruction sets are {', '.join(known)}",
             fix=did_you_mean(value, known) or "leave isa= out to build for any CPU",
         )
-
-
-def _known_arch(provider: ExecutionProvider, value: str) -> str:
-    arch = value.removeprefix("v")
-    allowed = provider.chip_keys["htp_arch"]
-    if arch not in allowed:
-        raise UsageError(
-            f"unknown htp_arch '{value}'",
-            cause=f"known architectures are {', '.join(allowed)}",
-            fix="use for example qnn-npu:htp_arch=73 (Snapdragon X Elite)",
-        )
-    return arch
-
-
-def _apply_soc(provider: ExecutionProvider, chip: dict[str, str]) -> None:
-    """Name the chip by its key and add its architecture; a number we do not know stays a soc_model."""
-    value = chip["soc"]
-    by_model = {soc.soc_model: name for name, soc in provider.socs.items()}
-    name = by_model.get(value, value)
-    soc = provider.socs.get(name)
-    if soc is None:
-        if not value.isdigit():
-            raise UsageError(
-                f"unknown soc '{value}'",
-                cause=f"known chips are {', '.join(provider.socs)}",
-                fix=did_you_mean(value, provider.socs) or "give its QNN soc_model number and htp_arch",
-            )
-        return
-    if chip.get("htp_arch", soc.htp_arch) != soc.htp_arch:
-        raise UsageError(
-            f"soc={value} and htp_arch={chip['htp_arch']} contradict each other",
-            cause=f"{soc.title} has htp_arch {soc.htp_arch}",
-            fix="give only soc= or make them agree",
-        )
-    chip["soc"] = name
-    chip["htp_arch"] = soc.htp_arch
 
 
 def _unknown_target(text: str) -> UsageError:

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from modelwright._json import dumps, plain
 from modelwright.measure._trace_build import build
 from modelwright.measure._trace_profile import Kernel, KernelCall, KernelShapes, Profile, Run
-from modelwright.measure._trace_qnn import QnnTrace, parse_blocks
-from modelwright.measure._trace_types import TraceProblem, TraceReason, TraceStatus, trace_exit_code
+from modelwright.measure._trace_types import TraceReason, TraceStatus, trace_exit_code
+from modelwright.targets import DeviceTrace, TraceProblem
+from modelwright.targets.eps.qnn import parse_blocks
 from unit.trace.recordings import (
     QNN,
     block,
@@ -24,8 +25,13 @@ from unit.trace.recordings import (
 PART = f"{QNN}_{QNN}_42_1_0"
 
 
-def qnn(*blocks: list[str]) -> QnnTrace:
-    return QnnTrace(tuple(parse_blocks(csv_text(*blocks).splitlines())), {(PART, "conv"): "Conv2d"})
+def qnn(*blocks: list[str]) -> DeviceTrace:
+    return DeviceTrace(
+        "QNNExecutionProvider",
+        "qnn csv",
+        tuple(parse_blocks(csv_text(*blocks).splitlines())),
+        {(PART, "conv"): "Conv2d"},
+    )
 
 
 @pytest.fixture
@@ -108,7 +114,7 @@ def qnn_events(*, runs: int = 1):
 
 def test_a_partition_opens_into_its_operators_and_keeps_its_overhead(tmp_path, nodes):
     ops = block(100, 1000, ("Input OpId_2", 200, ""), ("conv:OpId_22", 800, "second_token_3"))
-    found = build(empty(), recorded(profile(tmp_path, *qnn_events()), qnn=qnn(ops)), nodes, {})
+    found = build(empty(), recorded(profile(tmp_path, *qnn_events()), inside=qnn(ops)), nodes, {})
     times = {item.id: item.self_us.p50 for item in found.operators}
     assert times == {"qnn_0:OpId_22": 80, "qnn_0:OpId_2": 20, "qnn_0": 20, "act#2": 10}
     mapped = found.operators[0]
@@ -119,8 +125,8 @@ def test_a_partition_opens_into_its_operators_and_keeps_its_overhead(tmp_path, n
 
 def test_blocks_that_do_not_match_the_runs_leave_the_partition_closed(tmp_path, nodes):
     ops = block(100, 1000, ("conv:OpId_22", 1000, ""))
-    found = build(empty(), recorded(profile(tmp_path, *qnn_events()), qnn=qnn(ops, ops)), nodes, {})
-    assert (found.status, found.reason_code) == (TraceStatus.PARTIAL, TraceReason.QNN_BLOCK_COUNT)
+    found = build(empty(), recorded(profile(tmp_path, *qnn_events()), inside=qnn(ops, ops)), nodes, {})
+    assert (found.status, found.reason_code) == (TraceStatus.PARTIAL, TraceReason.BLOCK_COUNT)
     assert {item.id for item in found.operators} == {"qnn_0", "act#2"}
     assert found.source.fidelity == "partition"
     assert found.partitions[0].accelerator_us is None
@@ -128,7 +134,7 @@ def test_blocks_that_do_not_match_the_runs_leave_the_partition_closed(tmp_path, 
 
 def test_qnns_own_type_is_used_where_nodes_were_fused(tmp_path, nodes):
     ops = block(100, 1000, ("conv:OpId_22", 1000, "first;bias"))
-    found = build(empty(), recorded(profile(tmp_path, *qnn_events()), qnn=qnn(ops)), nodes, {})
+    found = build(empty(), recorded(profile(tmp_path, *qnn_events()), inside=qnn(ops)), nodes, {})
     item = found.operators[0]
     assert (item.op_type, item.vocabulary, item.onnx_nodes) == ("Conv2d", "qnn", ("first", "bias"))
 

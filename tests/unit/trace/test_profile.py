@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from modelwright.measure import _trace_profile
 from modelwright.measure._trace_profile import Kernel, KernelCall, KernelShapes, Profile, Run, read_profile
 from modelwright.measure._trace_spans import lay_out
-from modelwright.measure._trace_types import TraceProblem, TraceReason
+from modelwright.measure._trace_types import TraceReason
+from modelwright.targets import TraceProblem
 from unit.trace.recordings import model_run, node, profile, profile_text
 
 
@@ -85,7 +86,7 @@ def test_a_name_may_hold_anything(tmp_path):
     assert profile(tmp_path, node(name, 10, 5), model_run(9, 10)).kernels[0].name == name
 
 
-def reason(path) -> TraceReason:
+def reason(path) -> str:
     with pytest.raises(TraceProblem) as caught:
         read_profile(path)
     return caught.value.reason

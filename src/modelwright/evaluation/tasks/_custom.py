@@ -1,4 +1,4 @@
-"""The user's own metric: a Python function in a file."""
+"""The user's own metric: a Python function in a file, or one that another package brings under a name."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from modelwright._extensions import METRICS, extensions, load_function
 from modelwright.data import UserFunction
 from modelwright.errors import InputError, UsageError
 from modelwright.evaluation.tasks._base import Context, EvalTask, Metric, Outputs, Row
@@ -24,7 +25,7 @@ class CustomTask(EvalTask):
         super().__init__(Context(), {})
         check_reference(reference)
         self._metric = UserFunction(reference, "the metric", _FIX)
-        self._function = self._metric.load()
+        self._function = load_function(METRICS, reference) if reference in extensions(METRICS) else self._metric.load()
         better = bool(getattr(self._function, "higher_is_better", True))
         name = getattr(self._function, "__name__", "metric")
         span = _span(self._function)
@@ -49,7 +50,9 @@ def _span(function: Any) -> float | None:
 
 
 def check_reference(reference: str) -> None:
-    """Refuse what cannot be `file.py:function` before anything runs."""
+    """Refuse what can be neither `file.py:function` nor an installed metric before anything runs."""
+    if reference in extensions(METRICS):
+        return
     name, _, function = reference.rpartition(":")
     if not name.endswith(".py") or not function:
         raise UsageError(

@@ -48,8 +48,8 @@ def run_compile(models: Sequence[str], workdir: str, params: CompileParams, inpu
     second compilation depend on the first. The model goes in as bytes: its path would shape the result too.
     `inputs` is what the export recorded about them.
     """
-    model = _only(models, params.target)
     target = parse_target(params.target)
+    model = _only(models, target)
     _require_compiler(target)
     graph = load(model)
     _refuse_compiled(graph)
@@ -133,13 +133,13 @@ def _text(node: Any, name: str) -> str | None:
     return next((item.s.decode(errors="replace") for item in node.attribute if item.name == name), None)
 
 
-def _only(models: Sequence[str], target: str) -> str:
+def _only(models: Sequence[str], target: Target) -> str:
     """Several models in one context do compile, but nothing here can load the result back, so none counts."""
     if len(models) == 1:
         return models[0]
     raise ExecutionError(
         f"{target} cannot put {len(models)} models into one context here",
-        cause="the QNN simulator crashes when it loads a shared context, and OpenVINO writes separate ones",
+        cause=target.adapter.one_context or "no session here has loaded a shared context back yet",
         fix="compile each model on its own",
     )
 

@@ -2,7 +2,7 @@
 
 from modelwright.stages.optimize._check import check_passes
 from modelwright.stages.optimize._run import run_optimize
-from modelwright.stages.optimize._table import PRESETS, Pass, find_pass, passes, resolve_passes
+from modelwright.stages.optimize._table import PRESETS, Pass, PassExtension, find_pass, passes, resolve_passes
 from modelwright.stages.optimize._types import (
     LIBRARIES,
     STAGE,
@@ -23,6 +23,7 @@ __all__ = [
     "OptimizeParams",
     "Pass",
     "PassEffect",
+    "PassExtension",
     "check_passes",
     "find_pass",
     "passes",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
 from modelwright.errors import InputError
-from modelwright.stages.optimize._edits import EDITS
+from modelwright.stages.optimize._edits import edit_of
 from modelwright.stages.optimize._files import read_source
 from modelwright.stages.optimize._inventory import Snapshot, effect, snapshot
 from modelwright.stages.optimize._ort import OrtRequest
@@ -90,5 +90,5 @@ class _Trials:
     def _edit(self, row: Pass) -> tuple[Snapshot, Snapshot, Fused]:
         model = read_source(self._path).model
         before = snapshot(model)
-        done = Fused(EDITS[row.name](model) > 0)
+        done = Fused(edit_of(row.name)(model) > 0)
         return before, snapshot(model), done

@@ -14,12 +14,13 @@ from modelwright.stages.optimize._cleanup import (
 )
 from modelwright.stages.optimize._shapes import lower_rank_transpose, static_split_to_slice
 from modelwright.stages.optimize._surgery import clamp_infinities, clamp_mask_constants, drop_isnan_guard
+from modelwright.stages.optimize._table import outside_pass
 from modelwright.stages.optimize._unfuse import unfuse_conv, unfuse_gemm, unfuse_matmul
 
 if TYPE_CHECKING:
     import onnx_ir as ir
 
-EDITS: Mapping[str, Callable[[ir.Model], int]] = {
+_EDITS: Mapping[str, Callable[[ir.Model], int]] = {
     edit.__name__: edit
     for edit in (
         unfuse_conv,
@@ -37,3 +38,8 @@ EDITS: Mapping[str, Callable[[ir.Model], int]] = {
         drop_isnan_guard,
     )
 }
+
+
+def edit_of(name: str) -> Callable[[ir.Model], int]:
+    """Ours, or the one another package brings."""
+    return _EDITS[name] if name in _EDITS else outside_pass(name).edit

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import functools
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from importlib import resources
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from modelwright._extensions import PASSES, broken_extension, extensions, load_extension
 from modelwright.errors import InputError, did_you_mean
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
 
 Kind = Literal["ort", "transformers", "rewrite", "surgery"]
 
@@ -54,9 +58,31 @@ class Pass:
         return all(op.rpartition(".")[0] in _PORTABLE_DOMAINS and op not in _NOT_ONNX for op in self.produces)
 
 
+@dataclass(frozen=True)
+class PassExtension:
+    """A pass that another package brings: its row, and a function that edits the model in place and says how many
+    things it changed. Entry point group `modelwright.passes`, under the name of the pass."""
+
+    row: Pass
+    edit: Callable[[ir.Model], int]
+
+
 @functools.cache
 def passes() -> tuple[Pass, ...]:
     """Every pass, in the order in which they run."""
+    return (*_ours(), *(outside_pass(name).row for name in extensions(PASSES)))
+
+
+def outside_pass(name: str) -> PassExtension:
+    """What another package brings under this name; one of ours is never replaced."""
+    found = load_extension(PASSES, name, PassExtension)
+    if found.row.name != name or found.row.kind not in ("rewrite", "surgery") or name in {one.name for one in _ours()}:
+        raise broken_extension(extensions(PASSES)[name], "it needs a name of its own, and a rewrite or surgery row")
+    return found
+
+
+@functools.cache
+def _ours() -> tuple[Pass, ...]:
     text = resources.files(__package__).joinpath("passes.toml").read_text(encoding="utf-8")
     return tuple(_row(name, columns) for name, columns in tomllib.loads(text).items())
 
@@ -113,7 +139,7 @@ def _preset(*, level: int) -> tuple[str, ...]:
     """What onnxruntime itself would run at this level, minus what depends on the build machine or the numbers."""
     chosen = (
         item.name
-        for item in passes()
+        for item in _ours()
         if item.kind == "ort"
         and item.level <= level
         and not item.switch
@@ -126,8 +152,8 @@ def _preset(*, level: int) -> tuple[str, ...]:
 def _presets() -> dict[str, tuple[str, ...]]:
     basic = _preset(level=1)
     portable = [name for name in basic if find_pass(name).portable]
-    ours = [item.name for item in passes() if item.kind == "rewrite" and item.group == "cleanup"]
-    fusions = [item.name for item in passes() if item.kind == "transformers"]
+    ours = [item.name for item in _ours() if item.kind == "rewrite" and item.group == "cleanup"]
+    fusions = [item.name for item in _ours() if item.kind == "transformers"]
     return {
         "none": (),
         "portable": resolve_passes([*portable, *ours]),
@@ -137,5 +163,5 @@ def _presets() -> dict[str, tuple[str, ...]]:
     }
 
 
-# Named sets of passes. `portable` adds only standard operators, so that any EP can claim the result.
+# Named sets of our passes. `portable` adds only standard operators, so that any EP can claim the result.
 PRESETS: Mapping[str, tuple[str, ...]] = _presets()

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from modelwright._extensions import PASSES, extension_packages
+
 STAGE = "optimize"
 VERSION = 2
-LIBRARIES = ("onnxruntime", "onnx", "onnx-ir")
+LIBRARIES = ("onnxruntime", "onnx", "onnx-ir", *extension_packages(PASSES))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from modelwright import graph as graphs
 from modelwright._lazy import lazy
 from modelwright.errors import InputError
-from modelwright.stages.optimize._edits import EDITS
+from modelwright.stages.optimize._edits import edit_of
 from modelwright.stages.optimize._files import forget_origin
 from modelwright.stages.optimize._interface import convert_opset, fix_dims
 from modelwright.stages.optimize._inventory import Snapshot, effect, every_node, snapshot
@@ -108,7 +108,7 @@ class WorkingModel:
 
     def run_edit(self, name: str) -> None:
         before, start = snapshot(self.model), time.perf_counter()
-        changed = EDITS[name](self.model)
+        changed = edit_of(name)(self.model)
         self._note(name, before, bool(changed), start)
 
     def tidy(self) -> None:

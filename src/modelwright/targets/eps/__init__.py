@@ -1,0 +1,16 @@
+"""What is special about single EPs: a file each. An EP without a file is an `EpAdapter` as it stands."""
+
+from modelwright.targets.eps._adapter import EpAdapter, Refusal, RefusalKind
+from modelwright.targets.eps._find import adapter_of
+from modelwright.targets.eps._trace import DeviceBlock, DeviceOp, DeviceTrace, TraceProblem
+
+__all__ = [
+    "DeviceBlock",
+    "DeviceOp",
+    "DeviceTrace",
+    "EpAdapter",
+    "Refusal",
+    "RefusalKind",
+    "TraceProblem",
+    "adapter_of",
+]

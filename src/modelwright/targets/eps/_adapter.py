@@ -1,0 +1,73 @@
+"""The contract of an EP's file.
+
+Imported by foreign interpreters too, so: standard library only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from modelwright.targets._catalogue import ExecutionProvider
+from modelwright.targets.eps._trace import DeviceTrace, TraceProblem
+
+RefusalKind = Literal["unsupported", "policy"]
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why one node was refused, in the EP's words; `line` is the log entry as written."""
+
+    kind: RefusalKind
+    reason: str
+    line: str
+
+
+class EpAdapter:
+    """How to talk to one EP. This class is an EP with nothing special about it: override what differs.
+
+    Adapters hold no state, and none of their functions opens a session or changes the process.
+    """
+
+    provider: ClassVar[ExecutionProvider | None] = None
+    """The row of the catalogue, for an EP that another package brings; ours have theirs in `eps.toml`."""
+
+    tells_why: ClassVar[bool] = True
+    """Whether a verbose log may say why nodes are refused."""
+
+    quick_options: ClassVar[Mapping[str, str]] = {}
+    """EP options under which it says soonest which nodes it takes, without changing the answer."""
+
+    device_words: ClassVar[tuple[str, ...]] = ()
+    """EP options that name the device: for a flavour only, because a plugin is handed the device itself."""
+
+    one_context: ClassVar[str | None] = None
+    """Why several models cannot share one compiled context."""
+
+    lacks_detail: ClassVar[TraceProblem | None] = None
+    """What a trace of the level `detail` does not hold."""
+
+    trace_advice: ClassVar[Mapping[str, str]] = {}
+    """What to do about the reasons its trace can give."""
+
+    def chip(self, provider: ExecutionProvider, words: Mapping[str, str]) -> dict[str, str]:
+        """The chip of a target, checked, in its one spelling. The keys are known to be the provider's."""
+        return dict(words)
+
+    def chip_options(self, provider: ExecutionProvider, chip: Mapping[str, str]) -> dict[str, str]:
+        """EP options that make it compile for this chip."""
+        return dict(chip)
+
+    def refusals(self, log: str) -> dict[str, Refusal]:
+        """Refused nodes by the name the EP knows them by, from its verbose log."""
+        return {}
+
+    def trace_options(self, folder: Path) -> dict[str, str]:
+        """EP options that make it record its operators into this folder."""
+        return {}
+
+    def read_trace(self, folder: Path) -> DeviceTrace | None:
+        """What it recorded; None for an EP that records nothing. Raises TraceProblem."""
+        return None
