@@ -50,6 +50,7 @@ lint: install ## ruff, mypy for three systems, import contracts, generated docs
 	$(PY) -m mypy --platform win32 --cache-dir .mypy_cache/win32
 	$(PY) -m mypy --platform darwin --cache-dir .mypy_cache/darwin
 	$(PY) -c "from importlinter.cli import lint_imports_command; lint_imports_command()"
+	$(PY) docs/generate_commands.py --check
 
 format: install ## let ruff rewrite the code
 	$(PY) -m ruff check --fix .

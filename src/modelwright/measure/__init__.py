@@ -44,6 +44,7 @@ from modelwright.measure._subject import InputChoice, InputFact, Subject, make_s
 from modelwright.measure._telemetry import Telemetry
 from modelwright.measure._telemetry_types import Meter, NoMeter, TelemetryResult, TelemetrySeries
 from modelwright.measure._trace import TraceOptions, trace
+from modelwright.measure._trace_monitor import TraceMonitor
 from modelwright.measure._trace_types import Operator, OpTrace, ShareSpread, TraceReason, TraceShare, TraceStatus
 from modelwright.measure._unit import UnitPlan, UnitRecord
 
@@ -88,6 +89,7 @@ __all__ = [
     "TelemetryResult",
     "TelemetrySeries",
     "Throughput",
+    "TraceMonitor",
     "TraceOptions",
     "TraceReason",
     "TraceShare",
