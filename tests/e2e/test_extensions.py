@@ -38,8 +38,9 @@ def drop_twin_relu(model):
     twins = [node for node in model.graph if node.op_type == "Relu" and node.inputs[0].producer() is not None
              and node.inputs[0].producer().op_type == "Relu"]
     for node in twins:
-        node.outputs[0].replace_all_uses_with(node.inputs[0], replace_graph_outputs=True)
-        model.graph.remove(node, safe=True)
+        first = node.inputs[0].producer()
+        node.replace_input_with(0, first.inputs[0])
+        model.graph.remove(first, safe=True)
     return len(twins)
 
 
@@ -106,8 +107,7 @@ def acme(tmp_path_factory):
         if path.stem == "python" and path.parent.name in ("bin", "Scripts")
     )
 
-    def call(*words, code=0):
-        script = "from modelwright.cli import main; main()"
+    def call(*words, code=0, script="from modelwright.cli import main; main()"):
         done = subprocess.run([python, "-c", script, *map(str, words)], capture_output=True, text=True, timeout=300)
         assert done.returncode == code, done.stderr
         return done
@@ -150,8 +150,7 @@ def test_an_ep_is_a_target_with_chip_words_of_its_own(acme, model):
 def test_a_pass_runs_in_the_child_and_its_package_is_part_of_the_key(acme, model, tmp_path):
     acme("optimize", model, "--passes", "drop_twin_relu", "-o", tmp_path / "out")
     assert [node.op_type for node in onnx.load(tmp_path / "out" / "model.onnx").graph.node] == ["Relu"]
-    keys = json.loads((tmp_path / "out" / "wright.json").read_text())
-    assert "acme-wright" in json.dumps(keys)
+    assert "acme-wright" in acme(script="from modelwright.stages import optimize; print(optimize.LIBRARIES)").stdout
 
 
 def test_a_task_and_a_metric_score_samples(acme, model, data):

@@ -76,7 +76,7 @@ def passes() -> tuple[Pass, ...]:
 def outside_pass(name: str) -> PassExtension:
     """What another package brings under this name; one of ours is never replaced."""
     found = load_extension(PASSES, name, PassExtension)
-    if found.row.name != name or found.row.kind not in ("rewrite", "surgery") or name in {one.name for one in _ours()}:
+    if found.row.name != name or found.row.kind not in ("rewrite", "surgery") or name in _by_name():
         raise broken_extension(extensions(PASSES)[name], "it needs a name of its own, and a rewrite or surgery row")
     return found
 
@@ -93,6 +93,8 @@ def find_pass(name: str) -> Pass:
     tidy = name.strip().lower().replace("-", "_")
     if tidy in known:
         return known[tidy]
+    if tidy in extensions(PASSES):
+        return outside_pass(tidy).row
     if tidy in _UNAVAILABLE:
         raise InputError(f"pass {name} cannot be used", cause=_UNAVAILABLE[tidy], fix="Leave it out of the passes.")
     raise InputError(
@@ -114,17 +116,18 @@ def resolve_passes(names: Iterable[str]) -> tuple[str, ...]:
         if item.name not in wanted:
             wanted.add(item.name)
             pending += [find_pass(name) for name in item.requires]
-    return tuple(item.name for item in passes() if item.name in wanted)
+    order = (*_by_name(), *extensions(PASSES))
+    return tuple(name for name in order if name in wanted)
 
 
 def _closest(name: str) -> str | None:
     """Names share long endings such as `_fusion`, which would make all of them look alike."""
-    return did_you_mean(name, _by_name()) or did_you_mean(name, _UNAVAILABLE)
+    return did_you_mean(name, (*_by_name(), *extensions(PASSES))) or did_you_mean(name, _UNAVAILABLE)
 
 
 @functools.cache
 def _by_name() -> dict[str, Pass]:
-    return {item.name: item for item in passes()}
+    return {item.name: item for item in _ours()}
 
 
 def _row(name: str, columns: dict[str, Any]) -> Pass:
