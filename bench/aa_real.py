@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
-from statistics import fmean, median, variance
+from statistics import fmean, variance
 
 from bench.neighbour import neighbour
 from bench.nets import layers
@@ -23,8 +23,8 @@ from modelwright.vocabulary import Data
 COMPARISONS = 100
 ALLOWED = 9
 BUDGET_S = 5.5
-# Short bursts: the noise of a unit does not matter for false alarms, the number of looks does.
-PLAN = UnitPlan(burst_s=0.01, burst_runs=3, guard_s=0.004, warmup_cap_s=0.02)
+# Few and short bursts: the noise of a unit does not matter for false alarms, the number of looks does.
+PLAN = UnitPlan(burst_s=0.01, burst_runs=3, guard_s=0.004, bursts_s=0.0, warmup_cap_s=0.02)
 
 
 def run(comparisons: int = COMPARISONS, budget_s: float = BUDGET_S) -> dict[str, object]:
@@ -58,7 +58,7 @@ def _process_luck(results: list[CompareResult]) -> float | None:
     ln(first slot / second slot) between comparisons, beyond what the units within them explain."""
     means, within = [], []
     for result in results:
-        ratios = [math.log(median(unit.base_ms) / median(unit.arm_ms)) for unit in result.units]
+        ratios = [math.log1p(unit.effect) for unit in result.units]
         slots = [ratio if unit.base_first else -ratio for ratio, unit in zip(ratios, result.units, strict=True)]
         if len(slots) > 2:
             means.append(fmean(slots))

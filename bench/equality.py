@@ -20,12 +20,13 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from modelwright.judge import JUDGE_VERSION, Judge, min_units  # noqa: E402
 from modelwright.judge._evidence import log_evidence  # noqa: E402
-from modelwright.judge._legs import is_bimodal  # noqa: E402
+from modelwright.judge._legs import is_bimodal, unit  # noqa: E402
 from support.looks import first_look, looks  # noqa: E402
 from support.simdevice import Units, odd_sessions  # noqa: E402
 
 Row = dict[str, float | str | None]
 ALPHA, MARGIN, UNITS, RUNS = 0.05, 0.02, 40, 400
+BURSTS = 4
 SLOWER = 0.035
 ODD = [(share, slow) for share in (0.2, 0.3, 0.5) for slow in (0.3, 0.5, 1.0)]
 RARE = [(share, slow) for share in (0.05, 0.1) for slow in (0.5, 1.0)]
@@ -71,15 +72,18 @@ def run(runs: int = RUNS) -> dict[str, object]:
 def _odd_row(seed: int, share: float, slow_runs: float, runs: int) -> Row:
     """A share of the arm's sessions has so many slow runs that the arm is 3.5 % slower on average."""
     factor = 1 + SLOWER / (share * slow_runs)
-    units = odd_sessions(share, slow_runs, factor, runs, UNITS, np.random.default_rng([1, seed]))
+    units = odd_sessions(
+        share, slow_runs, factor, runs, UNITS, np.random.default_rng([1, seed]), bursts=BURSTS, samples=25
+    )
     return {"odd_sessions": share, "slow_runs": slow_runs, "factor": round(factor, 3), **_said(units).shares()}
 
 
 def _equal_row(seed: int, noise: float, runs: int) -> Row:
     """Arms of the same speed: what the rules cost. `noise` is that of a unit."""
     rng = np.random.default_rng([2, seed])
-    shape = (2, runs, UNITS, 50)
-    legs = np.exp(noise / math.sqrt(2) * rng.standard_normal((*shape[:3], 1)) + 0.01 * rng.standard_normal(shape))
+    shape = (2, runs, UNITS, BURSTS, 25)
+    luck = noise / math.sqrt(2) * rng.standard_normal((*shape[:3], 1, 1))
+    legs = np.exp(luck + 0.01 * rng.standard_normal(shape))
     said = _said(Units(legs[0], legs[1]))
     return {"noise": noise, **said.shares(), **said.medians()}
 
@@ -113,7 +117,7 @@ def _ticked(length: float, rng: np.random.Generator) -> np.ndarray:
 
 def _said(units: Units) -> Said:
     modes = np.array([_modes(*legs) for legs in zip(units.base, units.arm, strict=True)])
-    typical, averages, work = units.log_ratios(), units.log_averages(), _work(units)
+    typical, averages, work = units.log_ratios(), units.log_averages(), units.log_ratios(0.1)
     # More than a quarter with two modes: no verdict on the typical run.
     valid = np.cumsum(modes, axis=-1) <= 0.25 * np.arange(1, modes.shape[-1] + 1)
     half = ALPHA / 2
@@ -126,12 +130,8 @@ def _said(units: Units) -> Said:
 
 
 def _modes(base: np.ndarray, arm: np.ndarray) -> list[bool]:
-    return [is_bimodal(one) or is_bimodal(other) for one, other in zip(base, arm, strict=True)]
-
-
-def _work(units: Units) -> np.ndarray:
-    base, arm = (np.log(np.quantile(legs, 0.1, axis=-1)) for legs in (units.base, units.arm))
-    return base - arm
+    legs = [unit(one, other, ("base", "arm")) for one, other in zip(base, arm, strict=True)]
+    return [is_bimodal(one, other) or is_bimodal(other, one) for one, other in legs]
 
 
 def _before(ratios: np.ndarray, modes: np.ndarray) -> float:

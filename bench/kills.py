@@ -1,10 +1,11 @@
 """Forty kills at seeded random moments: what was measured is kept, nothing is left running, no temporary folder stays.
 
-Ten kills each of `perf`, `compare`, `eval` and `debug`, by SIGTERM, SIGHUP, SIGINT and SIGKILL. What was measured is
-read from outside right before the signal (the samples, the finished units, the snapshot); the result that is kept must
-hold at least as much. `eval` and `debug` take a snapshot at least about once a second: `told_before` is how far they
-said they were. SIGKILL keeps nothing by its nature: there the children and the temporary folders count, the
-latter after the next command that needs some.
+Ten kills each of `perf`, `compare`, `eval` and `debug`, by SIGTERM, SIGHUP, SIGINT and SIGKILL. `measured_before` is
+seen from outside right before the signal: the samples of `perf` in its file, the units that `compare` told on the
+terminal, the samples that `eval` and `debug` had told `lost_s` before, because about a second of theirs may be missing;
+the result that is kept must hold at least as much. For comparison: `told_before` is how far they said they were at the
+signal, `snapshot_before` what their last snapshot held. SIGKILL keeps nothing by its nature: there the children and the
+temporary folders count, the latter after the next command that needs some.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from modelwright.measure._sink import read_samples
 
@@ -36,11 +38,14 @@ KILLS = 10
 _MARKER = "WRIGHT_KILL"
 _GONE_S = 60.0
 _BEGIN_S = 600.0
+LOST_S = 1.5
+"""Of `eval` and `debug`: about a second between two snapshots, the time one takes, and the time until it is told."""
 
 
 @dataclass(frozen=True)
 class Victim:
-    """A command that would run for long, how much it has measured (from outside), and how much a result holds."""
+    """A command that would run for long, how much it has measured (from outside), and how much a result holds.
+    `snapshot` is how much is in what it keeps on the way, where it does."""
 
     name: str
     words: tuple[str, ...]
@@ -48,6 +53,7 @@ class Victim:
     kept: Callable[[str], int]
     told: str
     saves: bool = True
+    snapshot: Callable[[Any], int] | None = None
 
 
 @dataclass
@@ -56,7 +62,7 @@ class Running:
 
     victim: Victim
     folder: Path
-    said: str = ""
+    heard: list[tuple[float, str]] = field(default_factory=list)
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def __post_init__(self) -> None:
@@ -83,29 +89,42 @@ class Running:
     def _listen(self, screen: int) -> None:
         with contextlib.suppress(OSError):
             while chunk := os.read(screen, 1 << 16):
-                self.said += chunk.decode(errors="replace")
+                self.heard.append((time.monotonic(), chunk.decode(errors="replace")))
         os.close(screen)
+
+    @property
+    def said(self) -> str:
+        return "".join(text for _, text in self.heard)
 
     def seen(self) -> int:
         # The file may be replaced or removed while it is looked at.
-        with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError, ValueError):
+        with contextlib.suppress(OSError, ValueError):
             return self.victim.seen(self)
         return 0
 
-    def told(self) -> int:
-        """How far it said it was, on the terminal."""
-        return max((int(number) for number in re.findall(self.victim.told, self.said)), default=0)
+    def snapshot(self) -> int:
+        held = self.victim.snapshot
+        with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError):
+            files = self.tmp.glob("*/so-far") if held else ()
+            return max((held(pickle.loads(file.read_bytes())) for file in files if held), default=0)
+        return 0
+
+    def told(self, ago_s: float = 0.0) -> int:
+        """How far it said it was, on the terminal, so many seconds ago."""
+        then = time.monotonic() - ago_s
+        said = "".join(text for when, text in self.heard if when <= then)
+        return max((int(number) for number in re.findall(self.victim.told, said)), default=0)
 
     def wait_for(self, amount: int) -> None:
         end = time.monotonic() + _BEGIN_S
-        while self.seen() < amount:
+        while self.seen() < amount or (self.victim.snapshot is not None and self.snapshot() < amount):
             if self.process.poll() is not None or time.monotonic() > end:
                 raise RuntimeError(f"{self.victim.name} measured nothing: {self.said[-2000:]}")
             time.sleep(0.02)
 
     def end(self, number: int) -> Fate:
         """Send the signal, wait, and look at what is left."""
-        before, told, began = self.seen(), self.told(), time.monotonic()
+        before, told, snapshot, began = self.seen(), self.told(), self.snapshot(), time.monotonic()
         self.process.send_signal(number)
         code = self.process.wait(timeout=300)
         took = time.monotonic() - began
@@ -117,6 +136,7 @@ class Running:
             seconds_to_end=round(took, 2),
             measured_before=before,
             told_before=told,
+            snapshot_before=snapshot,
             kept=self._kept(),
             left_running=self._left_running(),
             temporary=self._temporary(),
@@ -163,31 +183,36 @@ class Fate:
     seconds_to_end: float
     measured_before: int
     told_before: int
+    snapshot_before: int
     kept: int | None
     left_running: int
     temporary: list[str]
     traceback: bool
 
     @property
-    def good(self) -> bool:
+    def clean(self) -> bool:
+        """It ended as it should, and nothing is left."""
         hard, number = self.signal == "SIGKILL", signal.Signals[self.signal]
         # Before the interpreter listens, the system ends it; for a shell that is 128 + n too.
         early = self.measured_before == 0 and self.exit_code == -number
         code = early or self.exit_code == (-number if hard else 128 + number)
-        kept = hard or (self.kept or 0) >= self.measured_before
-        return code and kept and not (self.left_running or self.temporary or self.traceback)
+        return code and not (self.left_running or self.temporary or self.traceback)
+
+    @property
+    def good(self) -> bool:
+        return self.clean and (self.signal == "SIGKILL" or (self.kept or 0) >= self.measured_before)
 
 
 def _samples(running: Running) -> int:
     return max((len(read_samples(file)[1]) for file in running.tmp.glob("*/samples")), default=0)
 
 
-def _units(running: Running) -> int:
+def _told(running: Running) -> int:
     return running.told()
 
 
-def _so_far(running: Running, amount: Callable[[object], int]) -> int:
-    return max((amount(pickle.loads(file.read_bytes())) for file in running.tmp.glob("*/so-far")), default=0)
+def _told_before(running: Running) -> int:
+    return running.told(LOST_S)
 
 
 def victims(folder: Path) -> tuple[Victim, ...]:
@@ -212,24 +237,26 @@ def victims(folder: Path) -> tuple[Victim, ...]:
                 "--threads",
                 "1",
             ),
-            _units,
+            _told,
             lambda text: len(json.loads(text)["units"]),
             r"unit (\d+),",
         ),
         Victim(
             "eval",
             ("eval", str(quantized), "--reference", str(MODEL), *task),
-            lambda running: _so_far(running, lambda found: found.data.selected),
+            _told_before,
             lambda text: json.loads(text)["data"]["selected"],
             r"(\d+) of \d+ samples",
+            snapshot=lambda found: found.data.selected,
         ),
         Victim(
             "debug",
             ("debug", str(quantized), "--reference", str(MODEL), "--samples", "20000"),
-            lambda running: _so_far(running, lambda found: found.samples),
+            _told_before,
             lambda text: int(next(iter(re.findall(r"the first ones on (\d+) of", text)), 0)),
             r"sample (\d+)",
             saves=False,
+            snapshot=lambda found: found.samples,
         ),
     )
 
@@ -288,11 +315,12 @@ def run(kills: int = KILLS, seed: int = 0) -> dict[str, object]:
             for count in range(kills):
                 # Every fifth one at any moment of the start, when there may be nothing to keep yet.
                 early, number = count % 5 == 4, SIGNALS[count % len(SIGNALS)]
-                delay = coin.uniform(0.0, 2.0)
+                delay = coin.uniform(0.0, 3.0)
                 fates.append(kill(victim, folder / f"{victim.name}-{count}", number, delay, measured=not early))
                 print(f"{fates[-1]}", flush=True)
     return {
         "what": __doc__.partition("\n")[0],
+        "lost_s": LOST_S,
         "kills": len(fates),
         "good": sum(fate.good for fate in fates),
         "met": all(fate.good for fate in fates),

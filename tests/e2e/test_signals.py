@@ -25,8 +25,9 @@ def prepared(tmp_path_factory):
 )
 def test_what_was_measured_is_kept_and_nothing_is_left(prepared, tmp_path, name, number):
     fate = kill(prepared[name], tmp_path / "run", number, 0.3)
-    assert fate.good, fate
-    assert fate.kept >= fate.measured_before > 0
+    assert fate.clean, fate
+    # How much of the last second eval and debug lose depends on how busy the machine is; of a snapshot, nothing.
+    assert fate.kept >= (fate.snapshot_before or fate.measured_before) > 0
     said = (tmp_path / "run/stdout").read_text()
     assert "interrupted" in said
     if name != "debug":

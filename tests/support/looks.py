@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from modelwright.judge import equate_floor, min_units
-from modelwright.judge._evidence import log_evidence
+from modelwright.judge._evidence import log_evidence, pseudo_median
 
 _CHUNK = 400_000
 
@@ -51,7 +51,17 @@ def _looks(ratios: np.ndarray, averages: np.ndarray, min_effect: float, alpha: f
     enough = count >= min_units(alpha)
     within = above_lower & below_upper
     near = within & _average_inside(averages, min_effect) & (count >= equate_floor(alpha))
-    return Looks(above & ~within & enough, below & ~within & enough, near)
+    proven = (above | below) & ~within & enough
+    told = proven & ~_is_slight(ratios, proven, min_effect)
+    return Looks(above & told, below & told, near)
+
+
+def _is_slight(ratios: np.ndarray, asked: np.ndarray, min_effect: float) -> np.ndarray:
+    """Whether the estimate is less than half of the smallest effect of interest; found out where it is asked."""
+    slight = np.zeros_like(asked)
+    for run, look in zip(*np.nonzero(asked), strict=True):
+        slight[run, look] = abs(math.expm1(pseudo_median(ratios[run, : look + 1]))) < min_effect / 2
+    return slight
 
 
 def _average_inside(averages: np.ndarray, min_effect: float) -> np.ndarray:

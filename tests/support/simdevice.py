@@ -6,7 +6,6 @@ Time passes in ticks of ten iterations; what all sessions share is constant with
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,49 +41,70 @@ HEAVY = Device("heavy tails", iteration=0.02, session=0.01, heavy=True)
 WANDER = Device("autocorrelation", wander=0.05)
 OFFSET = Device("per-session offset", session=0.04, second_session=0.02)
 BIMODAL = Device("bimodal legs", mode=0.5)
-HOSTILE = (WHITE, DRIFT, REGIMES, HEAVY, WANDER, OFFSET, BIMODAL)
+TWO_SPEEDS = Device("two speeds within a unit", regime=0.6, dwell_seconds=0.3)
+HOSTILE = (WHITE, DRIFT, REGIMES, HEAVY, WANDER, OFFSET, BIMODAL, TWO_SPEEDS)
 
 
 @dataclass(frozen=True)
 class Units:
-    """Samples of both legs, each (runs, units, samples)."""
+    """Samples of both legs, each (runs, units, bursts, samples)."""
 
     base: np.ndarray
     arm: np.ndarray
 
-    def log_ratios(self) -> np.ndarray:
-        """ln(base / arm) of the leg medians, (runs, units)."""
-        return np.log(np.median(self.base, axis=-1)) - np.log(np.median(self.arm, axis=-1))
+    def log_ratios(self, quantile: float = 0.5) -> np.ndarray:
+        """The median over pairs of bursts of ln(base / arm), (runs, units)."""
+        base, arm = (np.log(np.quantile(legs, quantile, axis=-1)) for legs in (self.base, self.arm))
+        return np.median(base - arm, axis=-1)
 
     def log_averages(self) -> np.ndarray:
-        """ln(base / arm) of the leg means without the slowest fiftieth, (runs, units)."""
-        kept = math.ceil(0.98 * self.base.shape[-1])
-        base, arm = (np.sort(legs, axis=-1)[..., :kept].mean(axis=-1) for legs in (self.base, self.arm))
-        return np.log(base) - np.log(arm)
+        """The mean over pairs of ln(base / arm) of the bursts' means without the slowest fiftieth, (runs, units)."""
+        kept = self.base.shape[-1] - round(0.02 * self.base.shape[-1])
+        base, arm = (np.log(np.sort(legs, axis=-1)[..., :kept].mean(axis=-1)) for legs in (self.base, self.arm))
+        return np.mean(base - arm, axis=-1)
 
 
 def measure_units(
-    device: Device, runs: int, units: int, rng: np.random.Generator, *, effect: float = 0.0, coin: bool = True
+    device: Device,
+    runs: int,
+    units: int,
+    rng: np.random.Generator,
+    *,
+    effect: float = 0.0,
+    coin: bool = True,
+    blocks: int = 1,
 ) -> Units:
-    """Fresh pairs of sessions, legs mirrored (X Y Y X); a coin says which session is the baseline's."""
-    starts = np.arange(units)[:, None] * UNIT_SECONDS + 2 * (SESSION_SECONDS + WARMUP_SECONDS)
-    when = (starts + np.arange(4) * TICK * BASE_MS / 1000).ravel()
-    slot = np.array([0, 1, 1, 0])
+    """Fresh pairs of sessions, bursts mirrored (X Y Y X, so often); a coin says which session is the baseline's."""
+    slot = np.array([0, 1, 1, 0] * blocks)
+    burst_s = TICK * BASE_MS / 1000
+    unit_s = UNIT_SECONDS + 4 * (blocks - 1) * burst_s
+    starts = np.arange(units)[:, None] * unit_s + 2 * (SESSION_SECONDS + WARMUP_SECONDS)
+    when = (starts + np.arange(len(slot)) * burst_s).ravel()
     session = (np.arange(units)[:, None] * 2 + slot).ravel()
-    times = _run(device, when, session, runs, rng).reshape(runs, units, 4, TICK)
-    first, second = (times[:, :, slot == i].reshape(runs, units, 2 * TICK) for i in (0, 1))
-    heads = rng.random((runs, units, 1)) < 0.5 if coin else np.ones((runs, units, 1), dtype=bool)
+    times = _run(device, when, session, runs, rng).reshape(runs, units, len(slot), TICK)
+    first, second = (times[:, :, slot == i] for i in (0, 1))
+    shape = (runs, units, 1, 1)
+    heads = rng.random(shape) < 0.5 if coin else np.ones(shape, dtype=bool)
     base, arm = np.where(heads, first, second), np.where(heads, second, first)
     return Units(base, arm / (1 + effect))
 
 
 def odd_sessions(
-    share: float, slow_runs: float, factor: float, runs: int, units: int, rng: np.random.Generator, samples: int = 50
+    share: float,
+    slow_runs: float,
+    factor: float,
+    runs: int,
+    units: int,
+    rng: np.random.Generator,
+    *,
+    bursts: int = 1,
+    samples: int = 50,
 ) -> Units:
     """Arms of the same speed, but for a share of the arm's sessions in which so many of the runs are slower."""
-    noise = 0.005 * rng.standard_normal((2, runs, units, 1)) + 0.02 * rng.standard_normal((2, runs, units, samples))
+    shape = (2, runs, units, bursts, samples)
+    noise = 0.005 * rng.standard_normal((*shape[:3], 1, 1)) + 0.02 * rng.standard_normal(shape)
     base, arm = BASE_MS * np.exp(noise)
-    odd = rng.random((runs, units, 1)) < share
+    odd = rng.random((runs, units, 1, 1)) < share
     slow = odd & (rng.random(arm.shape) < slow_runs)
     return Units(base, np.where(slow, factor * arm, arm))
 

@@ -24,6 +24,7 @@ MIN_TICKS = 1000
 _BIMODAL_SHARE = 0.25
 _ODD_SHARE = 0.2
 _STANDARD_ERRORS = 3.0
+_WORTH_TELLING = 0.5
 _NOTHING = _evidence.Bounds(None, None)
 
 
@@ -31,7 +32,7 @@ class Judge:
     """Compares one arm with one baseline, by one quantile of the time a run takes.
 
     One `add` is one unit: a fresh pair of sessions created in random order, its legs mirrored in time.
-    Blocks inside one pair of sessions are not units; pool their samples. Every unit counts. `verdict` is a pure
+    Bursts inside one pair of sessions are not units, only parts of one. Every unit counts. `verdict` is a pure
     function of what was added, and looking after every unit costs nothing.
     """
 
@@ -60,19 +61,21 @@ class Judge:
         return tuple(self._ratios)
 
     def add(self, base: Samples, arm: Samples) -> None:
-        """One unit: all samples of both legs, in any one unit of time."""
-        legs = _legs.checked(base, "base"), _legs.checked(arm, "arm")
-        self._bimodal += any(_legs.is_bimodal(leg) for leg in legs)
+        """One unit: all samples of both legs, in any one unit of time; as bursts where they took turns, and then the
+        burst at each place of one leg was taken next to the other leg's."""
+        legs = _legs.unit(base, arm, ("base", "arm"))
+        self._ratios.append(_legs.log_ratio(*legs, self.quantile))
+        self._averages.append(_legs.average_ratio(*legs, self.quantile))
+        self._bimodal += _legs.is_bimodal(*legs) or _legs.is_bimodal(*reversed(legs))
         for leg in legs:
-            self._ticks = min(self._ticks, _legs.ticks(leg) or math.inf)
-            self._shortest = min(self._shortest, leg.size)
-        self._ratios.append(self._log_ratio(*legs))
-        self._averages.append(_legs.log_average(legs[0], self.quantile) - _legs.log_average(legs[1], self.quantile))
+            self._ticks = min(self._ticks, _legs.ticks(leg.samples) or math.inf)
+            self._shortest = min(self._shortest, leg.samples.size)
 
     def add_sentinel(self, first: Samples, second: Samples) -> None:
         """One A/A unit, measured exactly as `add` is: the baseline in the first slot and in the second, in that order,
         so that a slot which is favoured shows."""
-        self._sentinel.append(self._log_ratio(_legs.checked(first, "first"), _legs.checked(second, "second")))
+        legs = _legs.unit(first, second, ("first", "second"))
+        self._sentinel.append(_legs.log_ratio(*legs, self.quantile))
 
     def verdict(self) -> Verdict:
         """What the units prove so far."""
@@ -116,9 +119,6 @@ class Judge:
     def _standard_error(self) -> float:
         return _STANDARD_ERRORS * float(np.std(self._averages, ddof=1)) / math.sqrt(len(self._averages))
 
-    def _log_ratio(self, above: Floats, below: Floats) -> float:
-        return _legs.log_level(above, self.quantile) - _legs.log_level(below, self.quantile)
-
     def _why_invalid(self) -> str | None:
         units = len(self._ratios)
         if (shift := self._favoured()) is not None:
@@ -148,11 +148,14 @@ class Judge:
     def _kind(self, bounds: _evidence.Bounds) -> VerdictKind:
         if self._inside_zone(bounds):
             return VerdictKind.EQUIVALENT if self._inside_zone(self._near(bounds)) else VerdictKind.INCONCLUSIVE
-        if bounds.low is None or bounds.high is None:
+        if not _excludes_zero(bounds) or self._is_slight(bounds):
             return VerdictKind.INCONCLUSIVE
-        if bounds.low > 0:
-            return VerdictKind.IMPROVED
-        return VerdictKind.REGRESSED if bounds.high < 0 else VerdictKind.INCONCLUSIVE
+        return VerdictKind.IMPROVED if bounds.low is not None and bounds.low > 0 else VerdictKind.REGRESSED
+
+    def _is_slight(self, bounds: _evidence.Bounds) -> bool:
+        """So far from the smallest effect of interest that it is no finding, though something may be proven."""
+        effect = _ratio(_centre(np.array(self._ratios), bounds))
+        return effect is None or abs(effect) < _WORTH_TELLING * self.min_effect
 
     def _inside_zone(self, bounds: _evidence.Bounds) -> bool:
         low, high = _ratio(bounds.low), _ratio(bounds.high)
@@ -189,9 +192,10 @@ class Judge:
         return f"{abs(effect):.1%} {'faster' if effect > 0 else 'slower'}, {span}"
 
     def _why_open(self, bounds: _evidence.Bounds, span: str) -> str | None:
-        """Why an interval inside the zone is no equality yet."""
+        """Why an interval inside the zone is no equality yet, and one that excludes zero no effect."""
         if not self._inside_zone(bounds):
-            return None
+            least = _WORTH_TELLING * self.min_effect
+            return f"less than {least:.1%} so far, and the {span} holds more" if _excludes_zero(bounds) else None
         floor = equate_floor(self.alpha)
         if len(self._ratios) < floor:
             return f"the {span} is narrow enough, but odd sessions may not have shown before {floor} units"
@@ -215,6 +219,10 @@ def tail_runs(quantile: float) -> int:
 
 def _contradict(bounds: _evidence.Bounds) -> bool:
     return bounds.low is not None and bounds.high is not None and bounds.low > bounds.high
+
+
+def _excludes_zero(bounds: _evidence.Bounds) -> bool:
+    return bounds.low is not None and bounds.high is not None and (bounds.low > 0 or bounds.high < 0)
 
 
 def _centre(units: Floats, bounds: _evidence.Bounds) -> float | None:

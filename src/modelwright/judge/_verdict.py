@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from modelwright.judge._words import VerdictKind
 
-JUDGE_VERSION = 2
+JUDGE_VERSION = 3
 """Goes up when the same units could get another verdict."""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from statistics import median
 from typing import Any, ClassVar
@@ -92,7 +93,7 @@ def _times(found: PerfResult | CompareResult) -> tuple[TypicalTime, ...]:
     for arm in found.arms:
         base = arm.name == found.base
         legs = [unit.base_ms if base else unit.arm_ms for unit in found.units if base or unit.arm == arm.name]
-        times += _time(arm.model, arm.files, [median(leg) for leg in legs])
+        times += _time(arm.model, arm.files, [median(chain.from_iterable(leg)) for leg in legs])
     return times
 
 

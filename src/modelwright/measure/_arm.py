@@ -15,7 +15,7 @@ from modelwright.measure._arm_spec import ArmSpec
 from modelwright.measure._outputs import tolerance
 from modelwright.measure._subject import InputChoice, Subject, make_subject
 from modelwright.models import FileDigest, model_files, onnx_of
-from modelwright.targets import SessionSpec, Target, parse_target
+from modelwright.targets import SessionSpec, Target, parse_target, resolved_threads
 from modelwright.worker import Runtime, find_runtime
 
 if TYPE_CHECKING:
@@ -36,6 +36,17 @@ class Arm:
     feeds: Mapping[str, NDArray[Any]]
     precision: str | None
     tolerance: str
+
+    @property
+    def is_one_thread(self) -> bool:
+        """All of a run happens in the thread that calls it; what other EPs start is not known."""
+        return self.target.ep == "cpu" and resolved_threads(self.spec) == 1
+
+    @property
+    def rests(self) -> bool:
+        """Nothing of the session uses a CPU between two runs."""
+        spins = (self.spec.config or {}).get("session.intra_op.allow_spinning") != "0"
+        return self.is_one_thread or (self.target.ep == "cpu" and not spins)
 
     @property
     def identity(self) -> str:

@@ -25,7 +25,7 @@ from modelwright.measure._lock import measurement_lock
 from modelwright.measure._outputs import Outputs, check_outputs
 from modelwright.measure._retry import Earlier, read_earlier
 from modelwright.measure._schedule import Schedule
-from modelwright.measure._unit import ArmFailed, Bench, UnitPlan, UnitRecord
+from modelwright.measure._unit import ArmFailed, Bench, UnitPlan, UnitRecord, unit_plan
 from modelwright.targets import SessionFacts
 from modelwright.vocabulary import OnProgress, Progress, silent
 
@@ -44,6 +44,7 @@ def compare(
     for quantile in options.by:
         Judge(options.min_effect, options.alpha, quantile=quantile)  # refuses impossible levels before anything runs
     resolved = make_arms(parse_arms(arms), options.inputs, options.target, options.threads)
+    options = replace(options, unit=options.unit or unit_plan(resolved))
     earlier = read_earlier(options.retry, resolved, options)
     tell = on_progress or silent
     comparison = _Comparison(resolved, tuple(arms), options, tell, earlier)
@@ -66,7 +67,8 @@ class _Comparison:
         self.fates = {arm.name: Fate() for arm in self.arms}
         self.seed = secrets.randbits(32) if self.options.seed is None else self.options.seed
         runtimes = {arm.runtime.name if arm.runtime else None for arm in self.arms}
-        self.bench = Bench(_long_enough(self.options), fresh_processes=len(runtimes) > 1)
+        assert self.options.unit is not None
+        self.bench = Bench(_long_enough(self.options.unit, self.options.by), fresh_processes=len(runtimes) > 1)
         self.started = time.monotonic()
 
     def run(self) -> CompareResult:
@@ -252,10 +254,10 @@ class _Comparison:
         return compare_result(self.arms, self.as_written, self.options, self.fates, self.race, self.units, reached)
 
 
-def _long_enough(options: CompareOptions) -> UnitPlan:
+def _long_enough(plan: UnitPlan, by: Sequence[float]) -> UnitPlan:
     """Bursts in which the quantiles asked for can be seen; a leg is two bursts or more."""
-    runs = math.ceil(max(tail_runs(quantile) for quantile in options.by) / 2)
-    return replace(options.unit, burst_runs=max(options.unit.burst_runs, runs))
+    runs = math.ceil(max(tail_runs(quantile) for quantile in by) / 2)
+    return replace(plan, burst_runs=max(plan.burst_runs, runs))
 
 
 def _refuse_simulated(arm: Arm, facts: SessionFacts) -> None:

@@ -172,7 +172,7 @@ class _Judged:
             legs = [unit.base_ms for unit in self.units]
         else:
             legs = [unit.arm_ms for unit in self.units if unit.arm == arm.name]
-        return median(float(np.quantile(leg, quantile)) for leg in legs) if legs else None
+        return median(float(np.quantile(np.concatenate(leg), quantile)) for leg in legs) if legs else None
 
 
 def _all(found: Finding, kind: VerdictKind, reason: str) -> Finding:

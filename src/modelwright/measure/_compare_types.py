@@ -17,7 +17,7 @@ from modelwright.models import FileDigest
 from modelwright.targets import SessionFacts
 from modelwright.vocabulary import Result
 
-COMPARE_PROTOCOL = "compare-2"
+COMPARE_PROTOCOL = "compare-3"
 """Goes up when units measured before and after must not be mixed."""
 
 DEFAULT_BUDGET_S = 120.0
@@ -28,7 +28,8 @@ class CompareOptions:
     """`target` and `threads` are for arms that do not say otherwise. `by` are the quantiles of the run time that are
     judged. An arm proven slower by more than `max_slowdown` fails the gate. Arms with other answers than the base are
     refused unless `allow_different`. `measure_duplicates` times identical arms too. `seed` is for the coins; None draws
-    one from the system. The units of `retry`, a result of the same comparison, count too.
+    one from the system. `unit` None is the plan that suits the arms. The units of `retry`, a result of the same
+    comparison, count too.
     """
 
     target: str = "cpu"
@@ -43,7 +44,7 @@ class CompareOptions:
     inputs: InputChoice = field(default_factory=InputChoice)
     measure_duplicates: bool = False
     wait: bool = True
-    unit: UnitPlan = field(default_factory=UnitPlan)
+    unit: UnitPlan | None = None
     retry: Path | None = None
 
     def check(self) -> None:

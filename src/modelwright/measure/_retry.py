@@ -36,7 +36,7 @@ class _Arm:
 class _Options:
     alpha: float
     by: tuple[float, ...]
-    unit: UnitPlan
+    unit: UnitPlan | None
 
 
 @dataclass(frozen=True)

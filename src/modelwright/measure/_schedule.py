@@ -53,8 +53,8 @@ def segments(blocks: int) -> Iterator[tuple[int, int]]:
         yield 0, 1 if block == blocks - 1 else 2
 
 
-def blocks_per_unit(open_s: float, block_s: float) -> int:
-    """More blocks where opening sessions is what costs (Kalibera and Jones, with equal noise at both levels)."""
-    if block_s <= 0:
-        return 1
-    return max(1, min(_MOST_BLOCKS, math.ceil(math.sqrt(open_s / block_s))))
+def blocks_per_unit(open_s: float, block_s: float, least_s: float) -> int:
+    """So many as fit into `least_s`, because what a unit says is the median over pairs of bursts. More where opening
+    sessions is what costs (Kalibera and Jones, with equal noise at both levels)."""
+    wanted = max(math.ceil(math.sqrt(open_s / block_s)), int(least_s / block_s))
+    return max(1, min(_MOST_BLOCKS, wanted))

@@ -54,7 +54,7 @@ class Seat:
     def outputs(self) -> dict[str, NDArray[Any]]:
         return self._ask(tasks.outputs_of_seat.call(), _RUN_S).unwrap()
 
-    def warm(self, cap_s: float) -> tuple[int, ...]:
+    def warm(self, cap_s: float) -> tasks.Warm:
         return self._ask(tasks.warm_seat.call(cap_s), _RUN_S, cap_s).unwrap()
 
     def burst(self, bursts: tasks.Bursts) -> tuple[tuple[int, ...], ...]:

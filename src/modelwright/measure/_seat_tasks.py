@@ -6,9 +6,12 @@ Imported by foreign interpreters too, so: standard library, numpy, onnxruntime a
 from __future__ import annotations
 
 import os
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
@@ -25,6 +28,8 @@ else:
     ort = lazy("onnxruntime")
 
 _NS = 1_000_000_000
+# Of the fields of a stat file after the name.
+_PROCESSOR = 36
 
 
 @dataclass(frozen=True)
@@ -43,13 +48,22 @@ class Opened:
 @dataclass(frozen=True)
 class Bursts:
     """So many bursts, each of at least so many samples and so much time, after a guard that is not timed. A sample is
-    the mean of `batch` runs."""
+    the mean of `batch` runs. They are to stay on one CPU, where it is given."""
 
     count: int
     runs: int
     burst_s: float
     guard_s: float
     batch: int = 1
+    cpu: int | None = None
+
+
+@dataclass(frozen=True)
+class Warm:
+    """What each run of the warm-up took, and the CPU it ended on, where the system tells."""
+
+    runs_ns: tuple[int, ...]
+    cpu: int | None
 
 
 @dataclass
@@ -101,23 +115,22 @@ def outputs_of_seat() -> dict[str, np.ndarray]:
 
 
 @task
-def warm_seat(cap_s: float) -> tuple[int, ...]:
-    """Warm up until steady; what each run took, in ns."""
+def warm_seat(cap_s: float) -> Warm:
+    """Warm up until steady."""
     session, feeds = _seat.taken()
     sink = SampleSink()
     TimedLoop(session, feeds, sink).until_steady(cap_s)
-    return tuple(sink.samples()[0].tolist())
+    return Warm(tuple(sink.samples()[0].tolist()), _cpu())
 
 
 @task
 def burst_seat(bursts: Bursts) -> tuple[tuple[int, ...], ...]:
     """The guard, then the bursts; what each of their runs took, in ns."""
     session, feeds = _seat.taken()
-    guard = TimedLoop(session, feeds, SampleSink())
-    guard.at_least(1, round(bursts.guard_s * _NS))
     loop = TimedLoop(session, feeds, SampleSink(), bursts.batch)
-    loop.exactly(1)
-    taken = [loop.at_least(bursts.runs, round(bursts.burst_s * _NS)) for _ in range(bursts.count)]
+    with _kept_on(bursts.cpu):
+        loop.at_least(1, round(bursts.guard_s * _NS))
+        taken = [loop.at_least(bursts.runs, round(bursts.burst_s * _NS)) for _ in range(bursts.count)]
     return tuple(tuple(burst.tolist()) for burst in taken)
 
 
@@ -125,3 +138,34 @@ def burst_seat(bursts: Bursts) -> tuple[tuple[int, ...], ...]:
 def leave_seat() -> None:
     """Close the session; the process stays."""
     _seat.leave()
+
+
+if sys.platform == "linux":
+
+    def _cpu() -> int | None:
+        """The CPU this thread runs on; the name before the fields may hold anything, blanks and brackets too."""
+        try:
+            return int(Path("/proc/thread-self/stat").read_text("utf-8").rpartition(")")[2].split()[_PROCESSOR])
+        except (OSError, ValueError, IndexError):
+            return None
+
+    @contextmanager
+    def _kept_on(cpu: int | None) -> Iterator[None]:
+        """This thread stays on the CPU, unless the system does not allow it."""
+        before = os.sched_getaffinity(0)
+        with suppress(OSError):
+            os.sched_setaffinity(0, before if cpu is None else {cpu})
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                os.sched_setaffinity(0, before)
+
+else:
+
+    def _cpu() -> int | None:
+        return None
+
+    @contextmanager
+    def _kept_on(cpu: int | None) -> Iterator[None]:
+        yield

@@ -4,35 +4,50 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from statistics import fmean, median
 
 from modelwright.errors import WrightError
-from modelwright.judge import MIN_TICKS
+from modelwright.judge import MIN_TICKS, Judge
 from modelwright.measure._arm import Arm
 from modelwright.measure._schedule import blocks_per_unit, segments
 from modelwright.measure._seat import Seat
-from modelwright.measure._seat_tasks import Bursts
+from modelwright.measure._seat_tasks import Bursts, Warm
 
+Leg = list[list[float]]
 _NS_PER_MS = 1e6
+_NS_PER_S = 1e9
+_BLOCK_BURSTS = 4
 
 
 @dataclass(frozen=True)
 class UnitPlan:
-    """A burst lasts so many seconds and so many runs at least. After a switch the guard runs untimed: threads of
-    the other session spin on for some 35 ms after its last run, and caches are cold."""
+    """A burst lasts so many seconds and so many runs at least. After a switch the guard runs untimed, one run at least:
+    caches are cold. Short bursts are repeated until all of a unit last `bursts_s`."""
 
-    burst_s: float = 0.05
+    burst_s: float = 0.01
     burst_runs: int = 3
-    guard_s: float = 0.04
+    guard_s: float = 0.0
+    bursts_s: float = 0.4
     warmup_cap_s: float = 2.0
+
+
+SPINNING = UnitPlan(burst_s=0.05, guard_s=0.04)
+"""Where threads of the other session spin on for some 35 ms after its last run."""
+
+
+def unit_plan(arms: Iterable[Arm]) -> UnitPlan:
+    """How these arms can take turns."""
+    return UnitPlan() if all(arm.rests for arm in arms) else SPINNING
 
 
 @dataclass(frozen=True)
 class UnitRecord:
-    """Every sample of one unit, in ns, by burst. `arm` None is a sentinel: the base against itself. Where a run is too
-    short for the clock a sample is the mean of `batch` runs."""
+    """Every sample of one unit, in ns, by burst; the bursts at one place of both legs are neighbours. `arm` None is a
+    sentinel: the base against itself. Where a run is too short for the clock a sample is the mean of `batch` runs.
+    `cpu` is where both sessions were kept, None where they were not."""
 
     number: int
     arm: str | None
@@ -45,18 +60,26 @@ class UnitRecord:
     arm_ns: tuple[tuple[int, ...], ...]
     open_s: float
     total_s: float
+    cpu: int | None = None
 
     @property
-    def base_ms(self) -> list[float]:
+    def base_ms(self) -> Leg:
         return _milliseconds(self.base_ns)
 
     @property
-    def arm_ms(self) -> list[float]:
+    def arm_ms(self) -> Leg:
         return _milliseconds(self.arm_ns)
 
     @property
-    def slots_ms(self) -> tuple[list[float], list[float]]:
-        """The samples of the first slot, then those of the second, whoever had it."""
+    def effect(self) -> float:
+        """What this unit says by itself about the typical run: base / arm - 1."""
+        judge = Judge()
+        judge.add(base=self.base_ms, arm=self.arm_ms)
+        return math.expm1(judge.log_ratios[0])
+
+    @property
+    def slots_ms(self) -> tuple[Leg, Leg]:
+        """The bursts of the first slot, then those of the second, whoever had it."""
         return (self.base_ms, self.arm_ms) if self.base_first else (self.arm_ms, self.base_ms)
 
 
@@ -64,14 +87,27 @@ class UnitRecord:
 class _Ready:
     """A warm session, and the tick of the clock it is timed with."""
 
-    warmup_ns: tuple[int, ...]
+    warm: Warm
     tick_ns: int
+
+    @property
+    def run_s(self) -> float:
+        return median(self.warm.runs_ns) / _NS_PER_S
 
     @property
     def batch(self) -> int:
         """Runs that have to be timed together for the clock to tick often enough, also when they get twice as fast."""
-        fastest = max(1, min(self.warmup_ns))
+        fastest = max(1, min(self.warm.runs_ns))
         return 1 if fastest >= 2 * MIN_TICKS * self.tick_ns else math.ceil(2 * MIN_TICKS * self.tick_ns / fastest)
+
+
+@dataclass(frozen=True)
+class _Turns:
+    """How often the sessions of a unit take turns, how many runs are one sample, and on which CPU."""
+
+    blocks: int
+    batch: int
+    cpu: int | None
 
 
 class ArmFailed(Exception):
@@ -94,7 +130,6 @@ class Bench:
         self.fresh_processes = fresh_processes
         self._plan = plan
         self._seats: dict[tuple[str | None, int], Seat] = {}
-        self._blocks = 1
 
     @property
     def cpu_s(self) -> float | None:
@@ -119,27 +154,26 @@ class Bench:
         try:
             ready = [self._opened(one, slot) for slot, one in enumerate(order)]
             open_s = time.monotonic() - started
-            batch = max(one.batch for one in ready)
-            bursts = self._bursts(order, batch)
+            turns = self._turns(order, ready, open_s)
+            bursts = self._bursts(order, turns)
             self._left(order)
         except ArmFailed:
             self.close()
             raise
-        blocks = self._blocks
-        self._blocks = blocks_per_unit(open_s, (time.monotonic() - started - open_s) / blocks)
         base_slot, arm_slot = (0, 1) if base_first else (1, 0)
         return UnitRecord(
             number=number,
             arm=None if arm is base else arm.name,
             base_first=base_first,
-            blocks=blocks,
-            batch=batch,
-            base_warmup_ns=ready[base_slot].warmup_ns,
-            arm_warmup_ns=ready[arm_slot].warmup_ns,
+            blocks=turns.blocks,
+            batch=turns.batch,
+            base_warmup_ns=ready[base_slot].warm.runs_ns,
+            arm_warmup_ns=ready[arm_slot].warm.runs_ns,
             base_ns=tuple(bursts[base_slot]),
             arm_ns=tuple(bursts[arm_slot]),
             open_s=open_s,
             total_s=time.monotonic() - started,
+            cpu=turns.cpu,
         )
 
     def _opened(self, arm: Arm, slot: int) -> _Ready:
@@ -148,12 +182,21 @@ class Bench:
             opened = seat.open(arm.path, arm.target, arm.spec, arm.feeds)
             return _Ready(seat.warm(self._plan.warmup_cap_s), opened.tick_ns)
 
-    def _bursts(self, order: tuple[Arm, Arm], batch: int) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+    def _turns(self, order: tuple[Arm, Arm], ready: list[_Ready], open_s: float) -> _Turns:
+        plan, batch = self._plan, max(one.batch for one in ready)
+        run_s = fmean(one.run_s for one in ready)
+        burst_s = max(plan.burst_s, plan.burst_runs * batch * run_s) + max(plan.guard_s, run_s)
+        blocks = blocks_per_unit(open_s, _BLOCK_BURSTS * burst_s, plan.bursts_s)
+        # Two CPUs of a shared machine may run at different speeds, and at other ones a moment later.
+        cpu = ready[0].warm.cpu if all(arm.is_one_thread for arm in order) else None
+        return _Turns(blocks, batch, cpu)
+
+    def _bursts(self, order: tuple[Arm, Arm], turns: _Turns) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
         plan = self._plan
         taken: tuple[list[tuple[int, ...]], list[tuple[int, ...]]] = ([], [])
-        for slot, count in segments(self._blocks):
+        for slot, count in segments(turns.blocks):
             with _blamed(order[slot]):
-                bursts = Bursts(count, plan.burst_runs, plan.burst_s, plan.guard_s, batch)
+                bursts = Bursts(count, plan.burst_runs, plan.burst_s, plan.guard_s, turns.batch, turns.cpu)
                 taken[slot].extend(self.seat(order[slot], slot).burst(bursts))
         return taken
 
@@ -173,5 +216,5 @@ def _blamed(arm: Arm) -> Iterator[None]:
         raise ArmFailed(arm, error) from error
 
 
-def _milliseconds(bursts: tuple[tuple[int, ...], ...]) -> list[float]:
-    return [sample / _NS_PER_MS for burst in bursts for sample in burst]
+def _milliseconds(bursts: tuple[tuple[int, ...], ...]) -> Leg:
+    return [[sample / _NS_PER_MS for sample in burst] for burst in bursts]

@@ -1,7 +1,14 @@
 """The EP catalogue as data, targets as values, and what this machine can run."""
 
 from modelwright.targets._asked import mapped_data
-from modelwright.targets._binding import Binding, GraphOptimization, SessionSpec, bind, session_options
+from modelwright.targets._binding import (
+    Binding,
+    GraphOptimization,
+    SessionSpec,
+    bind,
+    resolved_threads,
+    session_options,
+)
 from modelwright.targets._catalogue import Catalogue, Device, ExecutionProvider, Soc, catalogue
 from modelwright.targets._host import Accelerator, Cpu, Host, read_cpu, read_host, usable_cpus
 from modelwright.targets._isa import on_this_host
@@ -100,6 +107,7 @@ __all__ = [
     "products_saturate",
     "read_cpu",
     "read_host",
+    "resolved_threads",
     "session_options",
     "survey",
     "usable_cpus",

@@ -5,6 +5,7 @@ import importlib.util
 import platform
 import signal
 import sys
+from dataclasses import replace
 
 import numpy as np
 import psutil
@@ -22,10 +23,11 @@ from modelwright.measure import (
     UnitPlan,
     compare,
 )
+from modelwright.measure._unit import SPINNING
 from modelwright.vocabulary import Data
 from support import models
 
-QUICK = UnitPlan(burst_s=0.01, burst_runs=3, guard_s=0.002, warmup_cap_s=0.02)
+QUICK = UnitPlan(burst_s=0.01, burst_runs=3, guard_s=0.002, bursts_s=0.0, warmup_cap_s=0.02)
 needs_simulator = pytest.mark.skipif(
     importlib.util.find_spec("onnxruntime_qnn") is None or (sys.platform, platform.machine()) != ("linux", "x86_64"),
     reason="the QNN simulator exists on x86 Linux",
@@ -91,6 +93,20 @@ def test_twice_the_work_regresses_and_the_base_is_the_first_arm(slow, fast):
     assert "other is slower than base" in result.arms[1].sentence
 
 
+def test_arms_of_one_thread_take_short_turns_on_one_cpu_and_those_that_spin_long_ones(slow, fast):
+    quick = options(budget_s=0.1, unit=None)
+    for others, plan, spins in (
+        ("", UnitPlan(), False),
+        ("@threads=2,config.session.intra_op.allow_spinning=0", UnitPlan(), True),
+        ("@threads=2", SPINNING, True),
+    ):
+        result = compare([str(slow), f"fast={fast}{others}"], quick)
+        assert result.options.unit == plan
+        unit = result.units[0]
+        assert len(unit.base_ns) == len(unit.arm_ns) == 2 * unit.blocks
+        assert (unit.cpu is not None) is (not spins and sys.platform == "linux")
+
+
 def test_the_result_says_what_was_fed_and_asked_and_draws_its_own_seed(slow, fast):
     results = [compare([str(slow), str(fast)], options(budget_s=0.1)) for _ in range(2)]
     for result in results:
@@ -134,6 +150,11 @@ def test_units_of_another_comparison_are_refused(slow, fast, tmp_path):
         with pytest.raises(UsageError) as caught:
             compare(arms, options(retry=file, **changes))
         assert what in caught.value.cause
+    older = replace(compare([str(slow), str(fast)], options(budget_s=0.1)), protocol="compare-2")
+    older.save(tmp_path / "older.json")
+    with pytest.raises(UsageError) as caught:
+        compare([str(slow), str(fast)], options(retry=tmp_path / "older.json"))
+    assert "the protocols differ" in caught.value.cause
     file.write_text(file.read_text().replace('"base_first":', '"base_first" :', 1))
     with pytest.raises(InputError, match="no result of wright compare"):
         compare([str(slow), str(fast)], options(retry=file))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from modelwright.judge import Judge, equate_floor
-from modelwright.judge._legs import is_bimodal
+from modelwright.judge._legs import has_two_modes
 from support.looks import looks
 from support.simdevice import OFFSET, REGIMES, measure_units, odd_sessions
 
@@ -114,18 +114,68 @@ SHAPES = {
 @pytest.mark.parametrize("samples", [10, 20, 100])
 def test_noise_tails_skew_and_drift_are_not_bimodal(shape: str, samples: int) -> None:
     rng = np.random.default_rng(2)
-    flagged = sum(is_bimodal(np.exp(0.1 * SHAPES[shape](rng, samples))) for _ in range(300))
+    flagged = sum(has_two_modes(0.1 * SHAPES[shape](rng, samples)) for _ in range(300))
     assert flagged <= 9
 
 
 @pytest.mark.parametrize("samples", [20, 50, 200])
 def test_two_clean_modes_are_bimodal(samples: int) -> None:
     rng = np.random.default_rng(3)
-    assert sum(is_bimodal(two_modes(rng, samples)) for _ in range(200)) >= 130
+    assert sum(has_two_modes(np.log(two_modes(rng, samples))) for _ in range(200)) >= 130
 
 
 def test_a_handful_of_samples_is_never_called_bimodal() -> None:
-    assert not is_bimodal(np.array([5.0, 5.0, 10.0, 10.0]))
+    assert not has_two_modes(np.log([5.0, 5.0, 10.0, 10.0]))
+
+
+def in_bursts(speeds: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Bursts of a session on a machine that has these speeds one after the other."""
+    return np.stack([one_mode(rng, 30) / speed for speed in speeds])
+
+
+def test_a_machine_with_two_speeds_makes_no_leg_bimodal_and_hides_no_effect() -> None:
+    rng = np.random.default_rng(20)
+    judges = [Judge(quantile=quantile) for quantile in (0.1, 0.5)]
+    for _ in range(20):
+        speeds = np.where(rng.random(16) < 0.5, 1.0, 1.9)
+        base, arm = in_bursts(speeds, rng), 1.05 * in_bursts(speeds, rng)
+        for judge in judges:
+            judge.add(base, arm)
+    for judge in judges:
+        verdict = judge.verdict()
+        assert (verdict.kind, verdict.bimodal) == ("regressed", 0)
+        assert verdict.noise is not None
+        assert verdict.noise < 0.01
+
+
+def test_an_arm_that_alone_has_two_speeds_is_bimodal() -> None:
+    rng = np.random.default_rng(21)
+    judge = Judge()
+    for _ in range(20):
+        base, arm = in_bursts(np.ones(16), rng), in_bursts(np.where(rng.random(16) < 0.5, 1.0, 1.9), rng)
+        judge.add(base, arm)
+    assert "bimodal legs in" in judge.verdict().reason
+
+
+def test_an_arm_slow_in_a_few_bursts_is_not_called_equal() -> None:
+    """Two of sixteen bursts take 1.3 times as long: no median sees it, the average does."""
+    rng = np.random.default_rng(22)
+    judge = Judge()
+    for _ in range(30):
+        judge.add(in_bursts(np.ones(16), rng), in_bursts(rng.permutation([1 / 1.3] * 2 + [1.0] * 14), rng))
+    verdict = judge.verdict()
+    assert verdict.kind == "inconclusive"
+    assert "some sessions are odd" in verdict.reason
+
+
+def test_a_tail_is_that_of_the_whole_leg() -> None:
+    """Of one run in fifty, too few for most bursts to hold one."""
+    judge = Judge(quantile=0.99)
+    for _ in range(12):
+        arm = np.ones((10, 20))
+        arm[:4, 3] = 2.0
+        judge.add(np.ones((10, 20)), arm)
+    assert judge.verdict().effect == pytest.approx(-0.5)
 
 
 def test_a_sentinel_proven_different_invalidates_a_clear_gain() -> None:

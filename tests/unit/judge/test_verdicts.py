@@ -66,6 +66,16 @@ def test_a_small_proven_gain_inside_the_zone_is_equivalent_not_improved() -> Non
     assert verdict.kind is VerdictKind.EQUIVALENT
 
 
+def test_a_proven_effect_is_no_finding_while_the_estimate_is_below_half_of_what_matters() -> None:
+    """Eight units agree on the sign, one of them by much: zero is excluded, and so is little else."""
+    slight = judged([1.004, 1.006, 1.03, 1.005, 1.008, 1.007, 1.009, 1.006])
+    assert slight.low is not None
+    assert slight.low > 0
+    assert slight.kind == "inconclusive"
+    assert slight.reason.startswith("less than 1.0% so far, and the 95% interval +0.")
+    assert judged([1.014, 1.016, 1.03, 1.015, 1.018, 1.017, 1.019, 1.016]).kind == "improved"
+
+
 @pytest.mark.parametrize(("alpha", "floor"), [(0.1, 6), (0.05, 7), (0.01, 10), (0.05 / 8, 11)])
 def test_too_few_units_prove_nothing_however_large_the_gain(alpha: float, floor: int) -> None:
     assert min_units(alpha) == floor
@@ -144,8 +154,8 @@ def test_the_same_units_give_the_same_verdict() -> None:
 
 
 def test_the_vocabulary_is_closed() -> None:
-    words = {"improved", "regressed", "equivalent", "mixed", "inconclusive", "invalid", "noop", "duplicate"}
-    assert {kind.value for kind in VerdictKind} == words
+    speed = {"improved", "regressed", "equivalent", "mixed", "inconclusive", "invalid", "noop", "duplicate"}
+    assert {kind.value for kind in VerdictKind} == speed | {"pass", "fail", "met", "already_met", "not_met"}
 
 
 @pytest.mark.parametrize(
@@ -156,7 +166,8 @@ def test_the_vocabulary_is_closed() -> None:
         ([float("inf")], "sample 0 is inf"),
         ([1.0, 0.0], "sample 1 is 0.0"),
         ([-2.0], "sample 0 is -2.0"),
-        ([[1.0, 2.0]], "2 dimensions"),
+        ([[[1.0, 2.0]]], "2 dimensions"),
+        ([[1.0], []], "no samples"),
         (["fast"], "not a number"),
         (3.0, "0 dimensions"),
         (None, "0 dimensions|not a number|is nan"),
@@ -172,6 +183,12 @@ def test_a_leg_that_is_no_list_of_times_is_refused_and_leaves_no_trace(leg: list
     with pytest.raises(InputError):
         judge.add_sentinel(first=[1.0], second=leg)
     assert judge.log_ratios == ()
+
+
+def test_legs_of_different_numbers_of_bursts_are_refused() -> None:
+    with pytest.raises(InputError) as caught:
+        Judge().add(base=[[1.0], [1.0]], arm=[1.0])
+    assert caught.value.cause == "it has 1 bursts and the base leg 2"
 
 
 @pytest.mark.parametrize("options", [{"alpha": 0}, {"alpha": 0.6}, {"min_effect": 0}, {"min_effect": float("nan")}])

@@ -43,7 +43,9 @@ def test_a_decided_arm_gets_no_more_units():
     assert {schedule.next(("b",)).arm for _ in range(20)} == {"b", None}
 
 
-def test_expensive_sessions_are_measured_longer_within_limits():
-    assert blocks_per_unit(open_s=0.1, block_s=0.4) == 1
-    assert blocks_per_unit(open_s=3.6, block_s=0.4) == 3
-    assert blocks_per_unit(open_s=600, block_s=0.4) == 8
+def test_expensive_sessions_and_short_bursts_are_measured_longer_within_limits():
+    assert blocks_per_unit(open_s=0.1, block_s=0.4, least_s=0.4) == 1
+    assert blocks_per_unit(open_s=0.1, block_s=0.1, least_s=0.4) == 4
+    assert blocks_per_unit(open_s=0.1, block_s=0.01, least_s=0.4) == 8
+    assert blocks_per_unit(open_s=3.6, block_s=0.4, least_s=0.4) == 3
+    assert blocks_per_unit(open_s=600, block_s=0.4, least_s=0.4) == 8

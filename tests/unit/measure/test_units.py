@@ -1,5 +1,7 @@
 """What a unit records, and how short runs are timed together."""
 
+import os
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -8,6 +10,7 @@ from modelwright.judge import Verdict, VerdictKind, finding
 from modelwright.measure import UnitRecord
 from modelwright.measure._compare_result import _contradictions
 from modelwright.measure._leg import TimedLoop, _tick, tick_ns
+from modelwright.measure._seat_tasks import Warm, _cpu, _kept_on
 from modelwright.measure._sink import SampleSink
 from modelwright.measure._unit import _Ready
 
@@ -17,15 +20,15 @@ def record(*, base_first):
 
 
 def test_a_sentinel_is_read_by_slot_whatever_the_coin_called_its_legs():
-    assert record(base_first=True).slots_ms == ([1.0], [2.0])
-    assert record(base_first=False).slots_ms == ([2.0], [1.0])
+    assert record(base_first=True).slots_ms == ([[1.0]], [[2.0]])
+    assert record(base_first=False).slots_ms == ([[2.0]], [[1.0]])
 
 
 @pytest.mark.parametrize(
     ("fastest_ns", "tick", "batch"), [(70_000, 1, 1), (70_000, 35, 1), (70_000, 100, 3), (5_000, 100, 40), (1, 1, 2000)]
 )
 def test_so_many_runs_are_timed_together_that_the_clock_ticks_thousands_of_times(fastest_ns, tick, batch):
-    assert _Ready((fastest_ns * 3, fastest_ns), tick).batch == batch
+    assert _Ready(Warm((fastest_ns * 3, fastest_ns), None), tick).batch == batch
 
 
 def test_the_tick_of_the_clock_is_seen():
@@ -59,6 +62,18 @@ def test_a_sample_of_a_batch_is_the_mean_of_its_runs():
     taken = loop.at_least(4, 0)
     assert len(taken) == 4
     assert len(runs) == 1 + 4 * 50
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are kept on a CPU on Linux")
+def test_a_thread_is_kept_on_a_cpu_for_its_bursts_only():
+    before = os.sched_getaffinity(0)
+    cpu = _cpu()
+    assert cpu in before
+    with _kept_on(cpu):
+        assert os.sched_getaffinity(0) == {cpu}
+    with _kept_on(1 << 20), _kept_on(None):  # no such CPU: it goes where it may
+        assert os.sched_getaffinity(0) == before
+    assert os.sched_getaffinity(0) == before
 
 
 @pytest.mark.parametrize(("shown", "warned"), [(1.0, True), (0.95, False)])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from statistics import median
-
 from modelwright.judge import Verdict
 from modelwright.measure import ArmResult, CompareResult, quantile_name
 from modelwright.report.compare import answers_words, gate_words, protocol_words, setting_columns
@@ -117,10 +115,10 @@ def _interval(arm: ArmResult, verdict: Verdict) -> Interval:
 
 
 def _units(result: CompareResult, rivals: list[ArmResult]) -> Section:
-    """The effect of every unit by itself, by its median: a picture of the noise, not what is judged."""
+    """The effect of every unit by itself on the typical run: a picture of the noise."""
     names = [arm.name for arm in rivals]
     units = [unit for unit in result.units if unit.arm is None or unit.arm in names]
-    effects = [100 * (median(unit.base_ms) / median(unit.arm_ms) - 1) for unit in units]
+    effects = [100 * unit.effect for unit in units]
     groups = [(name, colour(place)) for place, name in enumerate(names)]
     series = [
         Series(name, _only(effects, [unit.arm == name for unit in units]), tone, points=True, size=6)
@@ -131,7 +129,7 @@ def _units(result: CompareResult, rivals: list[ArmResult]) -> Section:
     shown = Chart(
         x=tuple(float(unit.number) for unit in units), x_title="unit", series=tuple(series), unit="%", low=0.0, high=0.0
     )
-    words = Html(f"<p class='soft'>{text('Median of the base over median of the arm, in each unit.')}</p>")
+    words = Html(f"<p class='soft'>{text('Typical run of the base over that of the arm, unit by unit.')}</p>")
     return Section("Unit by unit", join((chart(shown), words)), "above 0 is faster than the base")
 
 
