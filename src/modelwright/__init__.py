@@ -1,3 +1,93 @@
-"""Take a model to the artifact that runs best on a chosen accelerator, and prove every claim about it."""
+"""Take a model to the artifact that runs best on a chosen accelerator, and prove every claim about it.
+
+    import modelwright as mw
+
+    build = mw.build("model.onnx", "qnn-npu", precision="w8a16", data=mw.Data("samples.npz"), output="build")
+    print(mw.analyze("build", "qnn-npu").supported)
+
+Every verb is a command of `wright`, takes values, and answers with a frozen `Result` that can be saved, sent as JSON
+and shown in a notebook. Nothing is imported before it is used.
+"""
 
 __version__ = "0.1.0"
+
+TYPE_CHECKING = False  # as in typing, which would be half the cost of this module
+if TYPE_CHECKING:
+    from modelwright.api.analyze import analyze
+    from modelwright.api.build import build, config, plan
+    from modelwright.api.compare import compare
+    from modelwright.api.debug import debug
+    from modelwright.api.evaluate import evaluate
+    from modelwright.api.inspect import inspect
+    from modelwright.api.perf import perf
+    from modelwright.api.read import open_build, read
+    from modelwright.api.repair import repair
+    from modelwright.errors import WrightError
+    from modelwright.measure import ArmSpec as Arm
+    from modelwright.pipeline import Recipe
+    from modelwright.store import Store
+    from modelwright.targets import Target
+    from modelwright.vocabulary import Data, Progress, Result
+    from modelwright.worker import limited
+
+_WHERE = {
+    "Arm": ("measure", "ArmSpec"),
+    "Data": ("vocabulary", "Data"),
+    "Progress": ("vocabulary", "Progress"),
+    "Recipe": ("pipeline", "Recipe"),
+    "Result": ("vocabulary", "Result"),
+    "Store": ("store", "Store"),
+    "Target": ("targets", "Target"),
+    "WrightError": ("errors", "WrightError"),
+    "analyze": ("api.analyze", "analyze"),
+    "build": ("api.build", "build"),
+    "compare": ("api.compare", "compare"),
+    "config": ("api.build", "config"),
+    "debug": ("api.debug", "debug"),
+    "evaluate": ("api.evaluate", "evaluate"),
+    "inspect": ("api.inspect", "inspect"),
+    "limited": ("worker", "limited"),
+    "open_build": ("api.read", "open_build"),
+    "perf": ("api.perf", "perf"),
+    "plan": ("api.build", "plan"),
+    "read": ("api.read", "read"),
+    "repair": ("api.repair", "repair"),
+}
+
+__all__ = [
+    "Arm",
+    "Data",
+    "Progress",
+    "Recipe",
+    "Result",
+    "Store",
+    "Target",
+    "WrightError",
+    "__version__",
+    "analyze",
+    "build",
+    "compare",
+    "config",
+    "debug",
+    "evaluate",
+    "inspect",
+    "limited",
+    "open_build",
+    "perf",
+    "plan",
+    "read",
+    "repair",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'modelwright' has no attribute '{name}'")
+    module, attribute = _WHERE[name]
+    value: object = getattr(__import__(f"modelwright.{module}", fromlist=[attribute]), attribute)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_WHERE})

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from support.models import mlp, save
@@ -45,3 +46,16 @@ def test_links_between_pages_lead_somewhere():
     for page in PAGES:
         for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
             assert (page.parent / link).exists(), f"{page.name} links to {link}"
+
+
+def _cells(page):
+    return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "docs/python.md"], ids=lambda page: page.name)
+def test_the_python_of_a_page_runs_from_its_first_cell_to_its_last(tmp_path, page):
+    save(mlp(), tmp_path)
+    np.savez(tmp_path / "samples.npz", x=np.random.default_rng(0).normal(size=(32, 4)).astype(np.float32))
+    story = "\n".join(_cells(page))
+    done = subprocess.run([sys.executable, "-c", story], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -20,6 +20,7 @@ from modelwright._extensions import extensions, load_extension
 from modelwright._lazy import lazy
 from modelwright._text import visible, visible_lines
 from modelwright.cli._commands import COMMANDS, find, root_help
+from modelwright.cli._flags import with_flags
 from modelwright.cli._options import SCHEMA_VERSION, write_document
 from modelwright.cli._renamed import renamed
 from modelwright.cli._signals import Ending
@@ -51,7 +52,7 @@ class LazyGroup(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         names = self.list_commands(ctx)
-        if args[0] not in names and not args[0].startswith("-"):
+        if find(args[0]) is None and args[0] not in names and not args[0].startswith("-"):
             raise UsageError(
                 f"no command '{args[0]}'",
                 cause=f"the commands are {', '.join(names)}",
@@ -169,6 +170,13 @@ def _as_wright(error: BaseException, words: list[str]) -> WrightError:
     return _internal.internal(error, words)
 
 
+def _typed(words: list[str]) -> click.Command | None:
+    """The command whose options the user knows."""
+    entry = find(words[0]) if words else None
+    module = sys.modules.get(entry.module) if entry is not None else None
+    return None if module is None else module.command
+
+
 def _from_click(error: click.UsageError) -> UsageError:
     where = error.ctx.command_path if error.ctx else "wright"
     return UsageError(
@@ -186,7 +194,7 @@ def _fix(error: click.UsageError, where: str) -> str:
 
 
 def _report(error: BaseException, words: list[str]) -> int:
-    told = _as_wright(error, words)
+    told = with_flags(_as_wright(error, words), _typed(words))
     complain(told)
     if any(re.fullmatch("-vv+", word) for word in words) or words.count("-v") > 1:
         sys.stderr.write(visible_lines("".join(traceback.format_exception(error))))

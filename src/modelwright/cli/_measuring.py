@@ -1,23 +1,21 @@
-"""What the measuring commands share: options that become requests, errors after a partial answer, the live monitor."""
+"""What the measuring commands share: options of the inputs and of the loop, and the live monitor."""
 
 from __future__ import annotations
 
 import functools
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from modelwright._lazy import lazy
 from modelwright.cli._data import data_options
 from modelwright.cli._options import Output, dim_option, parse_dims, parse_pairs
-from modelwright.cli._streams import complain
-from modelwright.errors import UsageError, WrightError
-from modelwright.vocabulary import Data, Progress
+from modelwright.errors import UsageError
+from modelwright.vocabulary import Progress
 
 if TYPE_CHECKING:
     from modelwright import measure
@@ -30,91 +28,45 @@ F = TypeVar("F", bound=Callable[..., Any])
 _SHOWN_SAMPLES = 240
 
 
-@dataclass(frozen=True)
-class Extras:
-    """What is shown beside the numbers."""
-
-    monitor: bool
-    trace_html: Path | None
-
-
 def input_options(function: F) -> F:
-    """Adds --data with what belongs to it, --batch and --dim, and hands the command an `InputChoice`."""
+    """Adds --data with what belongs to it, --batch and --dim."""
 
     @data_options()
     @click.option("--batch", type=int, help="Size of the dynamic dimension in front.")
     @dim_option
     @functools.wraps(function)
-    def wrapper(*args: Any, data: Data, batch: int | None, dims: tuple[str, ...], **kwargs: Any) -> Any:
-        choice = measure.InputChoice(data, batch, dict(parse_dims(dims)))
-        return function(*args, inputs=choice, **kwargs)
+    def wrapper(*args: Any, dims: tuple[str, ...], **kwargs: Any) -> Any:
+        return function(*args, dims=parse_dims(dims) or None, **kwargs)
 
     return wrapper  # type: ignore[return-value]
 
 
 def loop_options(function: F) -> F:
-    """Adds what decides how long and on what is measured, and hands the command `PerfOptions`."""
+    """Adds what decides how long and on what is measured."""
 
     @click.option("--iterations", type=int, help="Measured runs per session.")
-    @click.option("--duration", type=float, help="Seconds to measure per session (default 5).")
+    @click.option("--duration", "duration_s", type=float, help="Seconds to measure per session (default 5).")
     @click.option("--warmup", default="auto", show_default=True, help="`auto` (until steady) or a number of runs.")
     @click.option("--sessions", default=1, show_default=True, help="Fresh sessions, each in a process of its own.")
     @click.option("--threads", type=int, help="Intra-op threads (default: the CPUs this process may use).")
-    @click.option("--ep-option", multiple=True, metavar="KEY=VALUE", help="Option of the EP; repeatable.")
-    @click.option("--runtime", metavar="NAME", help="Measure in this runtime (see `wright runtime`).")
-    @click.option("--no-wait", is_flag=True, help="Fail when another measurement runs, instead of waiting.")
-    @functools.wraps(function)
-    def wrapper(
-        *args: Any, duration: float | None, warmup: str, ep_option: tuple[str, ...], no_wait: bool, **kwargs: Any
-    ) -> Any:
-        names = ("iterations", "sessions", "threads", "runtime")
-        options = measure.PerfOptions(
-            duration_s=duration,
-            warmup=_warmup(warmup),
-            provider_options=parse_pairs("--ep-option", ep_option),
-            wait=not no_wait,
-            **{name: kwargs.pop(name) for name in names},
-        )
-        return function(*args, options=options, **kwargs)
-
-    return wrapper  # type: ignore[return-value]
-
-
-def look_options(function: F) -> F:
-    """Adds --op-trace and --monitor; goes outside `loop_options`, whose `PerfOptions` it completes."""
-
     @click.option(
-        "--op-trace",
-        "--op-tracing",
-        is_flag=False,
-        flag_value="basic",
-        type=click.Choice(["basic", "detail"]),
-        help="Also trace where the time goes, in a window of its own; `detail` adds shapes and bytes.",
+        "--ep-option", "provider_options", multiple=True, metavar="KEY=VALUE", help="Option of the EP; repeatable."
     )
-    @click.option("--trace-html", type=click.Path(path_type=Path), help="Write the trace as one HTML page.")
-    @click.option("--trace-chrome", type=click.Path(path_type=Path), help="Write the trace for chrome://tracing.")
-    @click.option("--monitor", is_flag=True, help="Watch CPU, memory and devices meanwhile; live on a terminal.")
+    @click.option("--runtime", metavar="NAME", help="Measure in this runtime (see `wright runtime`).")
+    @wait_option
     @functools.wraps(function)
-    def wrapper(
-        *args: Any,
-        op_trace: Literal["basic", "detail"] | None,
-        trace_html: Path | None,
-        trace_chrome: Path | None,
-        monitor: bool,
-        options: measure.PerfOptions,
-        **kwargs: Any,
-    ) -> Any:
-        level = op_trace or ("basic" if trace_html or trace_chrome else None)
-        options = replace(options, op_trace=level, trace_chrome=trace_chrome)
-        return function(*args, options=options, extras=Extras(monitor, trace_html), **kwargs)
+    def wrapper(*args: Any, warmup: str, provider_options: tuple[str, ...], **kwargs: Any) -> Any:
+        pairs = parse_pairs("--ep-option", provider_options) or None
+        return function(*args, warmup=_warmup(warmup), provider_options=pairs, **kwargs)
 
     return wrapper  # type: ignore[return-value]
 
 
-def told(error: WrightError) -> click.exceptions.Exit:
-    """The end of a command that failed after its partial answer was printed."""
-    complain(error)
-    return click.exceptions.Exit(error.exit_code)
+def wait_option(function: F) -> F:
+    """Adds --no-wait; hands the command `wait`."""
+    return click.option(
+        "--no-wait", "wait", flag_value=False, default=True, help="Fail when another measurement runs, do not wait."
+    )(function)
 
 
 class LiveMonitor:

@@ -26,18 +26,21 @@ from modelwright.vocabulary import Progress
 if TYPE_CHECKING:
     import rich.console
 
-    from modelwright import models, targets, worker
+    from modelwright import targets as catalogue
+    from modelwright import worker
     from modelwright.report import html as pages
     from modelwright.report import screen as screens
+    from modelwright.targets import Target
 else:
     pages = lazy("modelwright.report.html")
     screens = lazy("modelwright.report.screen")
-    models = lazy("modelwright.models")
-    targets = lazy("modelwright.targets")
+    catalogue = lazy("modelwright.targets")
     worker = lazy("modelwright.worker")
 
 F = TypeVar("F", bound=Callable[..., Any])
 SCHEMA_VERSION = 1
+LIMITS = "modelwright.limits"
+"""Where a command finds what was said about --memory and --timeout."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,8 @@ class Output:
     json: bool
     quiet: bool
     color: bool
+    as_python: bool = False
+    save: Path | None = None
     html: Path | None = None
 
     def answer(self, command: str, result: object, render: Callable[[Any, rich.console.Console], None]) -> None:
@@ -92,7 +97,21 @@ def output_options(function: F) -> F:
     def wrapper(*args: Any, as_json: bool, verbose: int, quiet: bool, no_color: bool, **kwargs: Any) -> Any:
         level = logging.ERROR if quiet else (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbose, 2)]
         logging.getLogger().setLevel(level)
-        return function(*args, out=Output(as_json, quiet, not no_color), **kwargs)
+        more = {name: kwargs.pop(name) for name in ("as_python", "save") if name in kwargs}
+        return function(*args, out=Output(as_json, quiet, not no_color, **more), **kwargs)
+
+    return wrapper  # type: ignore[return-value]
+
+
+def verb_options(function: F) -> F:
+    """Adds --save and --as-python to those of every command: for commands that are a verb of the library."""
+
+    @click.option("--save", type=click.Path(path_type=Path), help="Write everything, every sample too, to this file.")
+    @click.option("--as-python", is_flag=True, help="Print the Python that does the same, and do nothing.")
+    @output_options
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
 
     return wrapper  # type: ignore[return-value]
 
@@ -119,18 +138,22 @@ def model_options(function: F) -> F:
     @optional_model
     @functools.wraps(function)
     def wrapper(*args: Any, model: str | None, **kwargs: Any) -> Any:
-        if not model:
-            raise click.MissingParameter(ctx=click.get_current_context(), param_hint="'MODEL'", param_type="argument")
-        return function(*args, model=model, **kwargs)
+        return function(*args, model=require_model(model), **kwargs)
 
     return wrapper  # type: ignore[return-value]
 
 
-def save_option(function: F) -> F:
-    """Adds --save, a file for the whole result."""
-    return click.option(
-        "--save", type=click.Path(path_type=Path), help="Write everything, every sample too, to this file."
-    )(function)
+def require_model(model: str | None) -> str:
+    if not model:
+        raise click.MissingParameter(ctx=click.get_current_context(), param_hint="'MODEL'", param_type="argument")
+    return model
+
+
+def component_option(function: F) -> F:
+    """Adds --component."""
+    return click.option("--component", help="Which part of a model that was built in several, for example encoder.")(
+        function
+    )
 
 
 def html_option(function: F) -> F:
@@ -153,7 +176,7 @@ def dim_option(function: F) -> F:
 
 
 def source_options(function: F) -> F:
-    """Adds MODEL and what can be said about a source; hands the command a resolved `source`."""
+    """Adds MODEL and what can be said about a source; hands the command `model` and `about` it."""
 
     @model_options
     @click.option("--task", help="What the model is for; by default its architecture says.")
@@ -161,45 +184,46 @@ def source_options(function: F) -> F:
     @click.option("--random-weights", is_flag=True, help="Build a config-only folder with seeded random weights.")
     @click.option("--trust-remote-code", is_flag=True, help="Run Python code that comes with the model.")
     @functools.wraps(function)
-    def wrapper(
-        *args: Any,
-        model: str,
-        task: str | None,
-        revision: str | None,
-        random_weights: bool,
-        trust_remote_code: bool,
-        **kwargs: Any,
-    ) -> Any:
-        if trust_remote_code:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        about = {name: kwargs.pop(name) for name in ("task", "revision", "random_weights", "trust_remote_code")}
+        if about["trust_remote_code"]:
             say("warning: Python code that comes with the model will run on this machine")
-        source = models.resolve(
-            model,
-            task=task,
-            revision=revision,
-            random_weights=random_weights,
-            trust_remote_code=trust_remote_code,
-        )
-        return function(*args, source=source, **kwargs)
+        return function(*args, about=about, **kwargs)
 
     return wrapper  # type: ignore[return-value]
 
 
 def target_options(function: F) -> F:
-    """Adds --target (several allowed) or --ep with --device; hands the command `wanted` targets, cpu by default."""
+    """Adds --target (several allowed) or --ep with --device; hands the command `targets`, None when nothing is said."""
 
-    @click.option("--target", "names", multiple=True, help="What to build for, for example qnn-npu or cpu. Repeatable.")
+    @click.option("--target", "targets", multiple=True, help="EP and device, for example qnn-npu or cpu. Repeatable.")
     @click.option("--ep", help="The execution provider, instead of --target.")
     @click.option("--device", help="The device of --ep: npu, gpu or cpu.")
     @functools.wraps(function)
-    def wrapper(*args: Any, names: tuple[str, ...], ep: str | None, device: str | None, **kwargs: Any) -> Any:
-        if (device is not None and ep is None) or (ep is not None and names):
+    def wrapper(*args: Any, targets: tuple[str, ...], ep: str | None, device: str | None, **kwargs: Any) -> Any:
+        if (device is not None and ep is None) or (ep is not None and targets):
             raise UsageError(
-                "the target is said twice" if names else "--device needs --ep",
+                "the target is said twice" if targets else "--device needs --ep",
                 cause="--target names EP and device in one word, --ep and --device in two",
                 fix="use --target qnn-npu, or --ep QNN --device NPU",
             )
-        wanted = [targets.make_target(ep, device)] if ep else [targets.parse_target(name) for name in names or ("cpu",)]
-        return function(*args, wanted=tuple(dict.fromkeys(wanted)), **kwargs)
+        said = (catalogue.make_target(ep, device),) if ep else catalogue.parse_targets(targets)
+        return function(*args, targets=said or None, **kwargs)
+
+    return wrapper  # type: ignore[return-value]
+
+
+def target_option(function: F) -> F:
+    """The same for commands that are about one target; hands the command `target`, cpu when nothing is said."""
+
+    @target_options
+    @functools.wraps(function)
+    def wrapper(*args: Any, targets: tuple[Target, ...] | None, **kwargs: Any) -> Any:
+        if targets is not None and len(targets) != 1:
+            raise UsageError(
+                "one target at a time", cause="the answer is about one", fix="use `wright build` for several targets"
+            )
+        return function(*args, target=str(targets[0]) if targets else "cpu", **kwargs)
 
     return wrapper  # type: ignore[return-value]
 
@@ -215,14 +239,16 @@ def limit_options(function: F) -> F:
     )
     @functools.wraps(function)
     def wrapper(*args: Any, memory: int | None, timeout: float | None, **kwargs: Any) -> Any:
+        said = {"memory": memory, "timeout": timeout}
+        click.get_current_context().meta[LIMITS] = {name: value for name, value in said.items() if value is not None}
         with worker.limited(memory=memory, timeout=timeout):
             return function(*args, **kwargs)
 
     return wrapper  # type: ignore[return-value]
 
 
-def parse_dims(pairs: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
-    found = []
+def parse_dims(pairs: tuple[str, ...]) -> dict[str, int]:
+    found = {}
     for pair in pairs:
         name, _, size = pair.rpartition("=")
         # What no dimension can be is no size either: int() takes other digits, and refuses very many.
@@ -230,8 +256,8 @@ def parse_dims(pairs: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
             raise UsageError(
                 f"cannot read --dim {pair}", cause="it is name=size with a size of at least 1", fix="--dim batch=1"
             )
-        found.append((name, int(size)))
-    return tuple(found)
+        found[name] = int(size)
+    return found
 
 
 def parse_pairs(option: str, words: tuple[str, ...]) -> dict[str, str]:

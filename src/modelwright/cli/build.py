@@ -7,29 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelwright._lazy import lazy
-from modelwright.cli._building import Delivery, buildable, folder_options, run_builds
+from modelwright.cli._building import folder_options, run_build, words
+from modelwright.cli._call import VerbCall, answer
 from modelwright.cli._data import data_options
 from modelwright.cli._options import (
     Output,
     dim_option,
     limit_options,
-    output_options,
     parse_dims,
     source_options,
     target_options,
+    verb_options,
 )
 
 if TYPE_CHECKING:
-    from modelwright import pipeline as building
-    from modelwright import store as stores
-    from modelwright.models import Source
-    from modelwright.report import build as report
     from modelwright.targets import Target
-else:
-    building = lazy("modelwright.pipeline")
-    stores = lazy("modelwright.store")
-    report = lazy("modelwright.report.build")
 
 
 @click.command("build")
@@ -42,41 +34,23 @@ else:
 @dim_option
 @click.option("--opset", type=int, help="The opset the model must have.")
 @data_options(partly=True)
-@click.option(
-    "--compile/--no-compile", "compiled", default=None, help="EPContext; default: when the target names a chip."
-)
+@click.option("--compile/--no-compile", default=None, help="EPContext; default: when the target names a chip.")
 @folder_options
-@click.option("--plan", "only_plan", is_flag=True, help="Say what would run and what is in the store; run nothing.")
+@click.option("--plan", is_flag=True, help="Say what would run and what is in the store; run nothing.")
 @limit_options
-@output_options
-def command(source: Source, wanted: tuple[Target, ...], out: Output, **said: Any) -> int:
+@verb_options
+def command(
+    model: str, targets: tuple[Target, ...] | None, passes: str | None, dims: tuple[str, ...], plan: bool,
+    force: bool, output: Path | None, overwrite: bool, about: dict[str, Any], out: Output, **said: Any,
+) -> int:  # fmt: skip
     """Take a model to checked artifacts: export, optimize, quantize, validate, compile.
 
     Every stage is kept in the store under a key of what made it: a second build runs only what changed. With several
-    targets, -o gets a folder for each. Exit 1 when a result is too far from the export (it is kept, and marked).
+    targets, -o gets a folder for each. Without one it is what the recipe is for, else cpu. Exit 1 when a result is too
+    far from the export (it is kept, and marked).
     """
-    model = buildable(source)
-    layer = building.read_layer(said["recipe"]) if said["recipe"] else {}
-    planning = said["only_plan"]
-    jobs = [(model, building.resolve_recipe(model, one, _wishes(said), layer, planning=planning)) for one in wanted]
-    if planning:
-        with stores.Store() as store:
-            plans = [(recipe.target, building.plan(model, recipe, store=store)) for model, recipe in jobs]
-        answer = {"plans": [{"target": target, "stages": steps} for target, steps in plans]}
-        out.answer("build", answer, lambda _, console: report.render_plans(plans, console))
-        return 0
-    return run_builds("build", jobs, Delivery(said["output"], said["overwrite"], said["force"]), out)
-
-
-def _wishes(said: dict[str, Any]) -> Any:
-    passes = said["passes"]
-    return building.Wishes(
-        precision=said["precision"],
-        passes=None if passes is None else tuple(word.strip() for word in passes.split(",") if word.strip()),
-        data=said["data"],
-        samples=said["samples"],
-        seed=said["seed"],
-        compile=said["compiled"],
-        opset=said["opset"],
-        dims=parse_dims(said["dims"]),
-    )
+    wanted = {**said, "passes": words(passes), "dims": parse_dims(dims) or None, **about}
+    if plan:
+        return answer(VerbCall("plan", model, targets, **wanted), out)
+    call = VerbCall("build", model, targets, **wanted, force=force, output=output, overwrite=overwrite)
+    return run_build("build", call, out)

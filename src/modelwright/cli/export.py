@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
-from modelwright._lazy import lazy
-from modelwright.cli._building import Delivery, buildable, folder_options, run_builds
-from modelwright.cli._options import Output, limit_options, output_options, source_options
-from modelwright.errors import UsageError
+from modelwright.cli._building import folder_options, run_build
+from modelwright.cli._call import VerbCall
+from modelwright.cli._options import Output, limit_options, source_options, verb_options
 
-if TYPE_CHECKING:
-    from modelwright import pipeline as building
-    from modelwright import targets
-    from modelwright.models import Source
-else:
-    building = lazy("modelwright.pipeline")
-    targets = lazy("modelwright.targets")
+_ONLY = {"optimize": False, "quantize": False, "compile": False}
 
 
 @click.command("export")
@@ -26,17 +19,14 @@ else:
 @click.option("--opset", type=int, help="The opset the model must have.")
 @folder_options
 @limit_options
-@output_options
-def command(source: Source, opset: int | None, output: Path | None, overwrite: bool, out: Output) -> int:
+@verb_options
+def command(
+    model: str, about: dict[str, Any], opset: int | None, output: Path | None, overwrite: bool, out: Output
+) -> int:
     """Hugging Face model to ONNX, checked against PyTorch on inputs it was not traced with.
 
     Strategies are tried in order, and the manifest says which one won and why the others did not.
     """
-    model = buildable(source)
-    if not hasattr(model, "architecture"):
-        raise UsageError(
-            "an .onnx file is already exported", cause="export is for Hugging Face models", fix="wright build"
-        )
-    layer = {"optimize": False, "quantize": False, "compile": False}
-    recipe = building.resolve_recipe(model, targets.parse_target("cpu"), building.Wishes(opset=opset), layer)
-    return run_builds("export", [(model, recipe)], Delivery(output, overwrite), out)
+    recipe = {**_ONLY, "export": {}}
+    call = VerbCall("build", model, recipe=recipe, opset=opset, **about, output=output, overwrite=overwrite)
+    return run_build("export", call, out)

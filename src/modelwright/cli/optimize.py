@@ -8,26 +8,28 @@ from typing import TYPE_CHECKING
 import click
 
 from modelwright._lazy import lazy
-from modelwright._scratch import scratch
-from modelwright.cli._building import Delivery, folder_options, run_builds
-from modelwright.cli._options import Output, dim_option, limit_options, optional_model, output_options, parse_dims
-from modelwright.errors import UsageError
+from modelwright.cli._building import folder_options, run_build, words
+from modelwright.cli._call import VerbCall
+from modelwright.cli._options import (
+    Output,
+    dim_option,
+    limit_options,
+    optional_model,
+    parse_dims,
+    require_model,
+    verb_options,
+)
 
 if TYPE_CHECKING:
-    from modelwright import graph, models, targets, worker
-    from modelwright import pipeline as building
+    from modelwright import models
     from modelwright.report import passes as report
     from modelwright.stages import optimize as optimizing
 else:
-    building = lazy("modelwright.pipeline")
-    graph = lazy("modelwright.graph")
     models = lazy("modelwright.models")
-    targets = lazy("modelwright.targets")
-    worker = lazy("modelwright.worker")
     report = lazy("modelwright.report.passes")
     optimizing = lazy("modelwright.stages.optimize")
 
-_CHECK_S = 3600.0
+_ONLY = {"quantize": False, "compile": False}
 
 
 @click.command("optimize")
@@ -39,7 +41,7 @@ _CHECK_S = 3600.0
 @click.option("--check", is_flag=True, help="Run each pass alone and say which ones change MODEL.")
 @folder_options
 @limit_options
-@output_options
+@verb_options
 def command(
     model: str | None,
     passes: str,
@@ -56,22 +58,11 @@ def command(
         table = {"passes": optimizing.passes(), "presets": optimizing.PRESETS}
         out.answer("optimize", table, report.render_table)
         return 0
-    if model is None:
-        raise UsageError("no model was given", cause="only --list works without one", fix="wright optimize MODEL.onnx")
-    names = tuple(word.strip() for word in passes.split(",") if word.strip())
+    name = require_model(model)
     if check:
-        return _check(Path(model), out)
-    source = models.OnnxSource(str(Path(model).absolute()))
-    wishes = building.Wishes(passes=names, opset=opset, dims=parse_dims(dims))
-    layer = {"quantize": False, "compile": False}
-    recipe = building.resolve_recipe(source, targets.parse_target("cpu"), wishes, layer)
-    return run_builds("optimize", [(source, recipe)], Delivery(output, overwrite), out)
-
-
-def _check(model: Path, out: Output) -> int:
-    with scratch("check") as folder:
-        names = tuple(item.name for item in optimizing.passes())
-        task = optimizing.check_passes.call(str(model.absolute()), str(folder), names)
-        effects = worker.run(task, timeout=_CHECK_S, size=graph.model_bytes(model)).unwrap()
-    out.answer("optimize", {"effects": effects}, report.render_effects)
-    return 0
+        effects = optimizing.try_passes(models.onnx_of(name))
+        out.answer("optimize", {"effects": effects}, report.render_effects)
+        return 0
+    wanted = {"passes": words(passes), "opset": opset, "dims": parse_dims(dims) or None}
+    call = VerbCall("build", name, recipe=_ONLY, **wanted, output=output, overwrite=overwrite)
+    return run_build("optimize", call, out)

@@ -2,91 +2,85 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from modelwright._lazy import lazy
 from modelwright._output import check_output, write_output
-from modelwright.cli._measuring import (
-    Extras,
-    LiveMonitor,
-    input_options,
-    look_options,
-    loop_options,
-    told,
+from modelwright.cli._call import Answering, VerbCall, answer, kept_lines, told
+from modelwright.cli._measuring import LiveMonitor, input_options, loop_options
+from modelwright.cli._options import (
+    Output,
+    component_option,
+    html_option,
+    limit_options,
+    model_options,
+    target_option,
+    verb_options,
 )
-from modelwright.cli._options import Output, html_option, limit_options, model_options, output_options, save_option
-from modelwright.cli._signals import delivered
-from modelwright.cli._subject import ModelFile, model_file
 from modelwright.errors import ExecutionError
 
 if TYPE_CHECKING:
-    from modelwright import measure
+    from modelwright.measure import PerfResult
     from modelwright.report import html as pages
-    from modelwright.report import perf as report
 else:
-    measure = lazy("modelwright.measure")
-    report = lazy("modelwright.report.perf")
     pages = lazy("modelwright.report.html")
 
 
 @click.command("perf")
 @model_options
-@click.option("--component", help="Which part of a model that was built in several, for example encoder.")
-@click.option("--target", default="cpu", show_default=True, help="EP and device, for example qnn-npu.")
+@component_option
+@target_option
 @loop_options
-@look_options
+@click.option(
+    "--op-trace",
+    "--op-tracing",
+    "op_trace",
+    is_flag=False,
+    flag_value="basic",
+    type=click.Choice(["basic", "detail"]),
+    help="Also trace where the time goes, in a window of its own; `detail` adds shapes and bytes.",
+)
+@click.option("--trace-html", type=click.Path(path_type=Path), help="Write the trace as one HTML page.")
+@click.option("--trace-chrome", type=click.Path(path_type=Path), help="Write the trace for chrome://tracing.")
+@click.option("--monitor", is_flag=True, help="Watch CPU, memory and devices meanwhile; live on a terminal.")
 @input_options
-@save_option
 @limit_options
-@output_options
+@verb_options
 @html_option
 def command(
-    model: str,
-    component: str | None,
-    target: str,
-    options: measure.PerfOptions,
-    extras: Extras,
-    inputs: measure.InputChoice,
-    save: Path | None,
-    out: Output,
-) -> None:
+    model: str, target: str, op_trace: str | None, trace_html: Path | None, trace_chrome: Path | None, monitor: bool,
+    out: Output, **said: Any,
+) -> int:  # fmt: skip
     """How fast MODEL runs on a target: latency, throughput, load time, memory.
 
     Each session runs in a fresh process, is warmed up until it is steady, and timed run by run. What was asked for and
     what was bound, where the nodes run and the state of the machine are part of the answer. A simulated device has no
     latency. MODEL is an .onnx file, a build folder, or a Hugging Face model, which is built for the target first.
     """
-    for written in (save, extras.trace_html, options.trace_chrome):
+    for written in (trace_html, trace_chrome):
         check_output(written)
-    file = model_file(model, target, component, out)
-    asked = replace(options, inputs=replace(inputs, recorded=file.inputs))
-    try:
-        with LiveMonitor(out) if extras.monitor else nullcontext() as watch:
-            result = measure.perf(file.path, target, asked, on_progress=watch or out.tell, watch=watch)
-    except measure.MeasurementInterrupted as stop:
-        _finish(stop.partial, file, save, out)
-        raise
-    except measure.MeasurementFailed as error:
-        _finish(error.partial, file, save, out)
-        raise told(error) from None
-    _finish(result, file, save, out)
-    if result.op_trace is not None:
-        if extras.trace_html is not None and result.op_trace.has_data:
-            write_output(extras.trace_html, pages.page(result.op_trace))
-        if not result.op_trace.has_data:
-            why = result.op_trace.error or result.op_trace.status.value
-            raise told(ExecutionError("there is no trace", cause=why, fix="the latency stands; see the notes above"))
+    said["op_trace"] = op_trace or ("basic" if trace_html or trace_chrome else None)
+    call = VerbCall("perf", model, target, **said, trace_chrome=trace_chrome, monitor=monitor)
+    watch = LiveMonitor(out) if monitor and not out.as_python else None
+    how = Answering(
+        code=_traced,
+        also=lambda result: _page(result, trace_html),
+        progress=kept_lines if watch is None else lambda _: watch,
+    )
+    return answer(call, out, how, watch=watch)
 
 
-def _finish(result: measure.PerfResult, file: ModelFile, save: Path | None, out: Output) -> None:
-    result = replace(result, model=file.built_from or result.model)
-    with delivered():
-        if save is not None:
-            result.save(save)
-        out.draw(result)
-        out.answer("perf", result, lambda _, console: report.render_perf(result, console))
+def _page(result: PerfResult, path: Path | None) -> None:
+    if path is not None and result.op_trace is not None and result.op_trace.has_data:
+        write_output(path, pages.page(result.op_trace))
+
+
+def _traced(result: PerfResult) -> int:
+    trace = result.op_trace
+    if trace is not None and not trace.has_data:
+        why = trace.error or trace.status.value
+        raise told(ExecutionError("there is no trace", cause=why, fix="the latency stands; see the notes above"))
+    return 0

@@ -7,19 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelwright._lazy import lazy
-from modelwright.cli._building import Delivery, folder_options, run_builds
+from modelwright.cli._building import folder_options, run_build, words
+from modelwright.cli._call import VerbCall
 from modelwright.cli._data import data_options
-from modelwright.cli._options import Output, limit_options, model_options, output_options
+from modelwright.cli._options import Output, limit_options, model_options, target_option, verb_options
 
 if TYPE_CHECKING:
-    from modelwright import models, targets
-    from modelwright import pipeline as building
     from modelwright.vocabulary import Data
-else:
-    building = lazy("modelwright.pipeline")
-    models = lazy("modelwright.models")
-    targets = lazy("modelwright.targets")
 
 
 @click.command("quantize")
@@ -33,20 +27,18 @@ else:
 )
 @click.option("--per-channel/--per-tensor", default=None, help="A scale per output channel of weights, or one for all.")
 @click.option("--symmetric", is_flag=True, default=None, help="Symmetric activations.")
-@click.option(
-    "--target", default="cpu", show_default=True, help="What it will run on; cpu:isa=vnni keeps 8-bit weights."
-)
+@target_option
 @click.option(
     "--reduce-range/--no-reduce-range",
     default=None,
-    help="7-bit weights, or all 8 bits. Default: 7 where a CPU of the target may saturate.",
+    help="7-bit weights, or all 8 bits. Default: 7 where a CPU of the target may saturate; cpu:isa=vnni keeps 8.",
 )
 @click.option("--op-types", help="Operators to quantize, separated by commas; `all` for every one.")
 @click.option("--exclude", multiple=True, help="A node to leave alone, by name. Repeatable.")
 @click.option("--override", multiple=True, help="tensor=dtype, for example /conv1/out=uint16. Repeatable.")
 @folder_options
 @limit_options
-@output_options
+@verb_options
 def command(
     model: str, precision: str, data: Data, target: str, output: Path | None,
     overwrite: bool, out: Output, **said: Any,
@@ -55,11 +47,10 @@ def command(
 
     Fails when the measured bits are not what the precision says, and exits 1 when the result is too far off.
     """
-    source = models.OnnxSource(str(Path(model).absolute()))
-    wishes = building.Wishes(precision=precision, data=data)
-    layer = {"optimize": False, "compile": False, "quantize": _section(said)}
-    recipe = building.resolve_recipe(source, targets.parse_target(target), wishes, layer)
-    return run_builds("quantize", [(source, recipe)], Delivery(output, overwrite), out)
+    recipe = {"optimize": False, "compile": False, "quantize": _section(said)}
+    where = {"output": output, "overwrite": overwrite}
+    call = VerbCall("build", model, target, recipe=recipe, precision=precision, data=data, **where)
+    return run_build("quantize", call, out)
 
 
 def _section(said: dict[str, Any]) -> dict[str, Any]:
@@ -69,8 +60,8 @@ def _section(said: dict[str, Any]) -> dict[str, Any]:
         "per_channel": said["per_channel"],
         "symmetric_activations": said["symmetric"],
         "reduce_range": said["reduce_range"],
-        "op_types": said["op_types"].split(",") if said["op_types"] else None,
-        "nodes_to_exclude": list(said["exclude"]) or None,
+        "op_types": words(said["op_types"]),
+        "nodes_to_exclude": said["exclude"] or None,
         "overrides": [dict(zip(("tensor", "dtype"), item.rsplit("=", 1), strict=False)) for item in said["override"]]
         or None,
     }

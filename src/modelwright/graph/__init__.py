@@ -4,6 +4,7 @@ from modelwright.graph._epcontext import EpContextNode
 from modelwright.graph._external import ExternalTensor, external_data, model_bytes
 from modelwright.graph._fingerprint import fingerprint
 from modelwright.graph._inplace import point_at, with_weights_in_place
+from modelwright.graph._inspect import Inspection, inspect
 from modelwright.graph._load import Graph, load
 from modelwright.graph._precision import Precision, TypeShare
 from modelwright.graph._summary import (
@@ -26,6 +27,7 @@ __all__ = [
     "ExternalTensor",
     "FunctionEntry",
     "Graph",
+    "Inspection",
     "ModelFilePart",
     "ModelSummary",
     "OpCount",
@@ -36,6 +38,7 @@ __all__ = [
     "dtype_name",
     "external_data",
     "fingerprint",
+    "inspect",
     "load",
     "model_bytes",
     "needs_data_file",

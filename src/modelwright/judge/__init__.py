@@ -3,7 +3,15 @@
 from modelwright.judge._contributions import Form, contributions, heaviest
 from modelwright.judge._evidence import min_units
 from modelwright.judge._judge import MIN_TICKS, Judge, equate_floor, tail_runs
-from modelwright.judge._margin import Allowance, KeptMetric, KeptSignal, kept_metric, kept_signal, parse_allowance
+from modelwright.judge._margin import (
+    Allowance,
+    KeptMetric,
+    KeptSignal,
+    as_allowance,
+    kept_metric,
+    kept_signal,
+    parse_allowance,
+)
 from modelwright.judge._paired import MIN_SAMPLES, Paired, paired
 from modelwright.judge._plan import Forecast, forecast, resolvable_effect, units_needed
 from modelwright.judge._race import TYPICAL, WORK, Race
@@ -30,6 +38,7 @@ __all__ = [
     "Tone",
     "Verdict",
     "VerdictKind",
+    "as_allowance",
     "contributions",
     "equate_floor",
     "finding",

@@ -47,6 +47,11 @@ def parse_allowance(text: str) -> Allowance:
     return Allowance(amount / 100 if unit else amount, relative=unit == "%")
 
 
+def as_allowance(said: str | float | Allowance | None) -> Allowance | None:
+    """A text or a number is read; None is nothing allowed for, and stays None."""
+    return parse_allowance(str(said)) if isinstance(said, str | float | int) else said
+
+
 @dataclass(frozen=True)
 class KeptSignal:
     """The SQNR of one output over samples, and what other samples will keep with 95 % confidence; None when nothing

@@ -1,7 +1,7 @@
 """Measurements: one timing loop, what watches it, and comparisons that end in a verdict."""
 
 from modelwright.measure._against import Against, Changed, TypicalTime, against
-from modelwright.measure._arm_spec import ArmSpec, parse_arms
+from modelwright.measure._arm_spec import ArmSpec, parse_arm, parse_arms
 from modelwright.measure._compare import compare
 from modelwright.measure._compare_types import (
     COMPARE_PROTOCOL,
@@ -104,6 +104,7 @@ __all__ = [
     "make_subject",
     "measure_leg",
     "measurement_lock",
+    "parse_arm",
     "parse_arms",
     "perf",
     "quantile_name",

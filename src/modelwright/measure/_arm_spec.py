@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import get_args
 
@@ -19,10 +19,10 @@ _EXAMPLE = "int8=model_int8.onnx@threads=1,opt.device_type=CPU"
 
 @dataclass(frozen=True)
 class ArmSpec:
-    """One arm as typed. What is None is what the command line says for all arms."""
+    """One arm. What is None is what is said for all arms; one without a name is called after its file."""
 
-    name: str
     model: str
+    name: str = ""
     target: str | None = None
     runtime: str | None = None
     threads: int | None = None
@@ -30,35 +30,47 @@ class ArmSpec:
     options: dict[str, str] = field(default_factory=dict)
     config: dict[str, str] = field(default_factory=dict)
 
+    def __str__(self) -> str:
+        """As it is written on the command line."""
+        own = {key: value for key in _KEYS if (value := getattr(self, key)) is not None}
+        own |= {f"{_OPTION}{key}": value for key, value in self.options.items()}
+        own |= {f"{_CONFIG}{key}": value for key, value in self.config.items()}
+        settings = ",".join(f"{key}={value}" for key, value in own.items())
+        return (f"{self.name}=" if self.name else "") + self.model + (f"@{settings}" if settings else "")
 
-def parse_arms(texts: Sequence[str]) -> tuple[ArmSpec, ...]:
+
+def parse_arms(arms: Sequence[str | Path | ArmSpec]) -> tuple[ArmSpec, ...]:
     """All arms, the base first. Arms without a name are called after their file, or A, B, C where those clash."""
-    read = [_parse(text) for text in texts]
+    read = [parse_arm(arm) for arm in arms]
     if len(read) < 2:
         raise UsageError(
             "a comparison needs two arms or more",
             cause=f"{len(read)} was given",
             fix="wright compare base.onnx other.onnx",
         )
-    stems = [name or Path(model).stem for name, model, _ in read]
+    stems = [arm.name or Path(arm.model).stem for arm in read]
     if len(set(stems)) < len(stems):
-        stems = [name or chr(ord("A") + place) for place, (name, _, _) in enumerate(read)]
+        stems = [arm.name or chr(ord("A") + place) for place, arm in enumerate(read)]
     twice = sorted({name for name in stems if stems.count(name) > 1})
     if twice:
         raise UsageError(
             f"two arms are called {twice[0]}", cause="arms are told apart by name", fix=f"write for example {_EXAMPLE}"
         )
-    return tuple(_arm(name, model, settings) for name, (_, model, settings) in zip(stems, read, strict=True))
+    return tuple(replace(arm, name=name) for arm, name in zip(read, stems, strict=True))
 
 
-def _parse(text: str) -> tuple[str | None, str, dict[str, str]]:
+def parse_arm(arm: str | Path | ArmSpec) -> ArmSpec:
+    """One arm, without a name where none is said."""
+    if isinstance(arm, ArmSpec):
+        return arm
+    text = str(arm)
     head, settings = _split_settings(text)
     name, equals, model = head.partition("=")
     if not equals or not _NAME.fullmatch(name) or Path(head).exists():
         name, model = "", head
     if not model:
         raise UsageError(f"arm '{text}' names no model", cause="it is empty", fix=f"write for example {_EXAMPLE}")
-    return name or None, model, settings
+    return _arm(name, model, settings)
 
 
 def _split_settings(text: str) -> tuple[str, dict[str, str]]:
@@ -88,8 +100,8 @@ def _is_key(key: str) -> bool:
 
 def _arm(name: str, model: str, settings: dict[str, str]) -> ArmSpec:
     return ArmSpec(
-        name=name,
         model=model,
+        name=name,
         target=settings.get("target"),
         runtime=settings.get("runtime"),
         threads=_threads(name, settings.get("threads")),

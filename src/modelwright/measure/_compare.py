@@ -7,13 +7,14 @@ import secrets
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from modelwright.errors import UsageError, WrightError
 from modelwright.evidence import EnvironmentProbe
 from modelwright.judge import Finding, Judge, Race, Verdict, resolvable_effect, tail_runs
 from modelwright.measure._arm import Arm, make_arms
-from modelwright.measure._arm_spec import parse_arms
+from modelwright.measure._arm_spec import ArmSpec, parse_arms
 from modelwright.measure._compare_result import Fate, Outlook, Reached, compare_result
 from modelwright.measure._compare_types import (
     CompareOptions,
@@ -33,7 +34,10 @@ _NOISES = (0.01, 0.03, 0.05)
 
 
 def compare(
-    arms: Sequence[str], options: CompareOptions | None = None, *, on_progress: OnProgress | None = None
+    arms: Sequence[str | Path | ArmSpec],
+    options: CompareOptions | None = None,
+    *,
+    on_progress: OnProgress | None = None,
 ) -> CompareResult:
     """Compare arms (written as `NAME=MODEL@key=value,…`) with the first one, until decided or out of budget.
 
@@ -47,7 +51,7 @@ def compare(
     options = replace(options, unit=options.unit or unit_plan(resolved))
     earlier = read_earlier(options.retry, resolved, options)
     tell = on_progress or silent
-    comparison = _Comparison(resolved, tuple(arms), options, tell, earlier)
+    comparison = _Comparison(resolved, tuple(map(str, arms)), options, tell, earlier)
     with measurement_lock("wright compare", wait=options.wait, on_progress=tell):
         return comparison.run()
 

@@ -28,6 +28,7 @@ from modelwright.models._guess import (
     symbolic_sizes,
 )
 from modelwright.models._hf import (
+    Choices,
     HfSource,
     read_config,
     refuse_foreign,
@@ -58,6 +59,7 @@ __all__ = [
     "BuildFolder",
     "BuildPart",
     "BuildSource",
+    "Choices",
     "FileDigest",
     "HfSource",
     "OnnxSource",

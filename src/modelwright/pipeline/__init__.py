@@ -42,18 +42,26 @@ from modelwright.pipeline._resolve import (
     Wishes,
     resolve_recipe,
 )
-from modelwright.pipeline._results import Analyses
+from modelwright.pipeline._results import (
+    Analyses,
+    Builds,
+    Plans,
+    TargetPlan,
+)
 
 __all__ = [
     "Analyses",
     "Analysis",
     "BuildResult",
+    "Builds",
     "Built",
     "PlannedStage",
+    "Plans",
     "Reasons",
     "Recipe",
     "Subject",
     "Suggestion",
+    "TargetPlan",
     "Wishes",
     "analyze",
     "assemble",

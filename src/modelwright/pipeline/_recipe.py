@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from modelwright._json import dumps, loads, plain
-from modelwright._output import SEAL
+from modelwright._output import SEAL, write_output
 from modelwright.errors import InputError, UsageError, did_you_mean
 from modelwright.models import require_file
 from modelwright.stages.compile import CompileParams
@@ -61,6 +61,11 @@ class Recipe(BaseModel):
     compile: CompileParams | None
     validation: ValidateParams = ValidateParams()
     reasons: Reasons = Field(Reasons(), description="Written by resolving, never read.")
+
+    def save(self, path: str | Path) -> Path:
+        """Write it to a .toml or .json file, to be edited and built from."""
+        write_output(Path(path), recipe_file(self, Path(path).suffix))
+        return Path(path)
 
 
 def read_layer(path: Path) -> Layer:

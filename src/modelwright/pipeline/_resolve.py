@@ -10,6 +10,7 @@ from modelwright.data import data_sizes
 from modelwright.errors import UsageError
 from modelwright.graph import load, summary
 from modelwright.models import HfSource, OnnxSource, symbolic_dims, symbolic_sizes
+from modelwright.pipeline._conflicts import refuse_conflicts
 from modelwright.pipeline._recipe import Layer, Recipe, make_data, make_recipe, merged, require_layer
 from modelwright.pipeline._weights import settle_weights
 from modelwright.stages.optimize import PRESETS, resolve_passes
@@ -50,15 +51,11 @@ def resolve_recipe(
 
     `planning` runs no code of the user's: dimensions that only a reader knows stay open.
     """
-    wishes, file, asked = wishes or Wishes(), _tidy(file or {}), target
+    wishes, file, asked = wishes or Wishes(), _without_false(file or {}), target
     target = on_this_host(asked)
     require_layer(file, "the recipe")
-    if "target" in file and on_this_host(parse_target(str(file["target"]))) != target:
-        raise UsageError(
-            "the recipe is for another target",
-            cause=f"it says {file['target']}, the command says {target}",
-            fix=f"remove target from the recipe, or use --target {file['target']}",
-        )
+    file = {key: value for key, value in file.items() if key not in _DECIDED}
+    refuse_conflicts(file, source, target)
     precision, quantize = _precision(source, target, wishes, file)
     layer = merged(_defaults(source, target), file)
     layer = merged(layer, _said(wishes, layer, target))
@@ -71,9 +68,9 @@ def resolve_recipe(
     return settle_weights(make_recipe(layer, "the recipe"), target, asked)
 
 
-def _tidy(file: Layer) -> Layer:
-    """`stage = false` is TOML's way to say null; what resolving decides is not taken from the file."""
-    return {key: None if value is False else value for key, value in file.items() if key not in _DECIDED}
+def _without_false(file: Layer) -> Layer:
+    """`stage = false` is TOML's way to say null."""
+    return {key: None if value is False else value for key, value in file.items()}
 
 
 def _precision(source: OnnxSource | HfSource, target: Target, wishes: Wishes, file: Layer) -> tuple[str, bool]:

@@ -51,11 +51,11 @@ class Plans(Result):
 
     kind: ClassVar[str] = "build"
 
-    plans: tuple[Plan, ...]
+    plans: tuple[TargetPlan, ...]
 
 
 @dataclass(frozen=True)
-class Plan:
+class TargetPlan:
     target: str
     stages: tuple[PlannedStage, ...]
 

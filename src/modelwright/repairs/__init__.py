@@ -11,6 +11,7 @@ from modelwright.repairs._types import (
     FixRow,
     FixScore,
     Promotion,
+    Repaired,
 )
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "FixRow",
     "FixScore",
     "Promotion",
+    "Repaired",
     "fix",
     "keeps_to_7_bits",
 ]

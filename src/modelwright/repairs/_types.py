@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from pathlib import Path
+from typing import ClassVar, Literal
 
 from modelwright.judge import Allowance, VerdictKind
 from modelwright.stages.quantize import QuantizeParams, TensorOverride
 from modelwright.targets import Target
-from modelwright.vocabulary import Data
+from modelwright.vocabulary import Data, Result
 
 Level = Literal["16bit", "float"]
 RaiseTo = Literal["auto", "16bit", "float"]
@@ -118,3 +119,13 @@ class FixInterrupted(KeyboardInterrupt):
     """Ctrl-C; `partial` holds what was tried until then. The same search goes on from there."""
 
     partial: FixResult
+
+
+@dataclass(frozen=True)
+class Repaired(Result):
+    """What a repair found, and where the build was written."""
+
+    kind: ClassVar[str] = "repair"
+
+    result: FixResult
+    folder: Path | None

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from modelwright._json import plain
 from modelwright._lazy import lazy
-from modelwright.pipeline import Analysis, Suggestion
+from modelwright.pipeline import Analyses, Analysis, Suggestion
 from modelwright.report._units import human_bytes
 from modelwright.targets import LeftNode, Placement
 
@@ -21,19 +20,7 @@ else:
 _NAMES_SHOWN = 4
 
 
-def documents(found: Sequence[Analysis]) -> list[dict[str, Any]]:
-    return [
-        {
-            **plain(analysis),
-            "supported": analysis.supported,
-            "unsupported_nodes": len(analysis.placement.unsupported),
-            "copied_bytes": analysis.placement.copied_bytes,
-        }
-        for analysis in found
-    ]
-
-
-def render_analyses(found: Sequence[Analysis], console: rich.console.Console) -> None:
+def render_analyses(found: Analyses, console: rich.console.Console) -> None:
     for analysis in found:
         placed = analysis.placement
         console.print(rich.text.Text.assemble((analysis.target, "bold"), ": ", *_headline(analysis)), soft_wrap=True)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
-from modelwright.pipeline import BuildResult, Built, PlannedStage, manifest
+from modelwright.pipeline import BuildResult, Builds, Built, Plans
 from modelwright.plans import StageResult
 from modelwright.report._units import human_bytes
 
@@ -19,18 +17,8 @@ else:
     rich = lazy("rich")
 
 
-def documents(results: Sequence[BuildResult], folders: Sequence[Path | None]) -> list[dict[str, Any]]:
-    """The manifests, with where they were written and how long it took."""
-    return [
-        {**manifest(result), "folder": folder, "seconds": result.seconds}
-        for result, folder in zip(results, folders, strict=True)
-    ]
-
-
-def render_builds(
-    results: Sequence[BuildResult], folders: Sequence[Path | None], console: rich.console.Console
-) -> None:
-    for result, folder in zip(results, folders, strict=True):
+def render_builds(found: Builds, console: rich.console.Console) -> None:
+    for result, folder in zip(found.builds, found.folders, strict=True):
         names = (result.source, "bold"), " for ", (result.target, "bold"), f", {result.recipe.precision}"
         console.print(rich.text.Text.assemble(*names))
         for component in result.components:
@@ -47,13 +35,13 @@ def render_builds(
         console.print()
 
 
-def render_plans(plans: Sequence[tuple[str, Sequence[PlannedStage]]], console: rich.console.Console) -> None:
+def render_plans(found: Plans, console: rich.console.Console) -> None:
     words = {"cached": "in the store", "run": "will run", "later": "will run, key known after the stages before it"}
-    for target, steps in plans:
+    for plan in found.plans:
         table = rich.table.Table("component", "stage", "state", "key", box=rich.box.SIMPLE_HEAD, pad_edge=False)
-        for step in steps:
+        for step in plan.stages:
             table.add_row(step.component, step.stage, step.why or words[step.state], (step.key or "")[:12])
-        console.print(rich.text.Text(target, style="bold"))
+        console.print(rich.text.Text(plan.target, style="bold"))
         console.print(table)
 
 

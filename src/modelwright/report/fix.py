@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
 from modelwright.judge import SAID, VerdictKind
-from modelwright.repairs import FixResult, FixRow, FixScore, Promotion
+from modelwright.repairs import FixResult, FixRow, FixScore, Promotion, Repaired
 from modelwright.report._tones import verdict_style
 from modelwright.report._units import human_bytes
 from modelwright.report.debug import decibels
@@ -22,7 +21,8 @@ else:
 _SHOWN = 10
 
 
-def render_fix(result: FixResult, folder: Path | None, console: rich.console.Console) -> None:
+def render_fix(found: Repaired, console: rich.console.Console) -> None:
+    result, folder = found.result, found.folder
     style = verdict_style(result.status)
     console.print()
     word = "not decided" if result.status is VerdictKind.INCONCLUSIVE else SAID[result.status].words

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
-from modelwright.graph import ModelSummary, ValueSpec
+from modelwright.graph import Inspection, ModelSummary, ValueSpec
 from modelwright.report._units import human_bytes, human_count
 
 if TYPE_CHECKING:
@@ -18,8 +18,9 @@ else:
 _TOP_OPS = 12
 
 
-def render_model(model: ModelSummary, fingerprint: str, console: rich.console.Console) -> None:
-    for label, text in _facts(model, fingerprint):
+def render_model(found: Inspection, console: rich.console.Console) -> None:
+    model = found.model
+    for label, text in _facts(model, found.fingerprint):
         line = rich.text.Text(f"{label:<13}", style="bold").append(text, style="not bold")
         console.print(line, soft_wrap=True)
     console.print(_values(model))

@@ -36,7 +36,7 @@ from modelwright.targets._session import (
     open_session,
 )
 from modelwright.targets._survey import EpRow, RuntimeRow, Status, Survey, survey
-from modelwright.targets._target import Target, known_targets, make_target, parse_target
+from modelwright.targets._target import Target, known_targets, make_target, parse_target, parse_targets
 from modelwright.targets._written import open_as_meant, open_as_written, open_exact
 from modelwright.targets.eps import (
     DeviceBlock,
@@ -103,6 +103,7 @@ __all__ = [
     "open_exact",
     "open_session",
     "parse_target",
+    "parse_targets",
     "placement",
     "products_saturate",
     "read_cpu",

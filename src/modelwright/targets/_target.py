@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from modelwright.errors import UsageError, did_you_mean
@@ -80,11 +81,19 @@ class Target:
         return self.adapter.chip_options(self.provider, chip)
 
 
-def parse_target(text: str) -> Target:
-    """`qnn-npu`, `QNN_NPU`, `qnn-npu:htp_arch=73`, `cpu`, `QNNExecutionProvider`… → Target."""
+def parse_target(text: str | Target) -> Target:
+    """`qnn-npu`, `QNN_NPU`, `qnn-npu:htp_arch=73`, `cpu`, `QNNExecutionProvider`… → Target, which is one already."""
+    if isinstance(text, Target):
+        return text
     head, _, chip = text.strip().partition(":")
     provider, device = _split(head, whole=text)
     return _checked(provider, device, _pairs(chip, text))
+
+
+def parse_targets(targets: str | Target | Sequence[str | Target]) -> tuple[Target, ...]:
+    """One or several, each once, in the order given."""
+    several = [targets] if isinstance(targets, str | Target) else targets
+    return tuple(dict.fromkeys(parse_target(target) for target in several))
 
 
 def make_target(ep: str, device: str | None = None) -> Target:

@@ -1,12 +1,13 @@
 """A recipe is resolved in layers, says everything, and refuses what it does not know."""
 
+import re
 import tomllib
 
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from modelwright.errors import InputError, UsageError
+from modelwright.errors import InputError, UsageError, WrightError
 from modelwright.models import OnnxSource
 from modelwright.pipeline import Recipe, Wishes, make_recipe, read_layer, resolve_recipe, toml_text
 from modelwright.targets import Cpu, _isa, parse_target
@@ -198,3 +199,24 @@ def test_a_recipe_of_an_earlier_version_is_answered_with_what_to_write(tmp_path)
 def test_data_that_can_be_none_is_a_bad_recipe(source):
     with pytest.raises(InputError, match="samples"):
         resolve_recipe(source, parse_target("cpu"), file={"data": {"source": "a.npz", "samples": 0}})
+
+
+@pytest.mark.parametrize(
+    ("layer", "why"),
+    [
+        ({"precision": "w8a8", "quantize": {"precision": "w8a16"}}, "precision is w8a8"),
+        ({"precision": "fp32", "quantize": {"method": "entropy"}}, r"\[quantize\] says method"),
+        ({"compile": {"target": "qnn-npu"}}, "target is cpu"),
+        (
+            {"precision": "w8a8", "data": {"source": "x.npz", "samples": 8}, "quantize": {"samples": 4}},
+            "data.samples is 8",
+        ),
+        ({"export": {"task": "fill-mask"}}, "export section"),
+        ({"reasons": {"bogus": "x"}}, "known keys"),
+    ],
+    ids=str,
+)
+def test_a_recipe_that_contradicts_itself_or_its_model_is_refused(source, layer, why):
+    with pytest.raises(WrightError) as caught:
+        resolve_recipe(source, parse_target("cpu"), file=layer)
+    assert re.search(why, caught.value.cause)

@@ -1,6 +1,6 @@
 """Graph optimization by named passes: onnxruntime's, its transformer fusions, and our own."""
 
-from modelwright.stages.optimize._check import check_passes
+from modelwright.stages.optimize._check import check_passes, try_passes
 from modelwright.stages.optimize._run import run_optimize
 from modelwright.stages.optimize._table import PRESETS, Pass, PassExtension, find_pass, passes, resolve_passes
 from modelwright.stages.optimize._types import (
@@ -29,4 +29,5 @@ __all__ = [
     "passes",
     "resolve_passes",
     "run_optimize",
+    "try_passes",
 ]

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
+from modelwright._scratch import scratch
 from modelwright.errors import InputError
+from modelwright.graph import model_bytes
 from modelwright.stages.optimize._edits import edit_of
 from modelwright.stages.optimize._files import read_source
 from modelwright.stages.optimize._inventory import Snapshot, effect, snapshot
@@ -20,12 +22,22 @@ from modelwright.stages.optimize._thin import Thin, thin_copy
 from modelwright.stages.optimize._trace import thin_probe
 from modelwright.stages.optimize._transformers import Fused, fuse, loaded_proto
 from modelwright.stages.optimize._types import PassEffect
-from modelwright.worker import progress, task
+from modelwright.worker import progress, run, task
 
 if TYPE_CHECKING:
     import onnx_ir as ir
 else:
     ir = lazy("onnx_ir")
+
+_LIMIT_S = 3600.0
+
+
+def try_passes(model: Path) -> tuple[PassEffect, ...]:
+    """What each pass does to the model alone, found in a child."""
+    names = tuple(item.name for item in passes())
+    with scratch("check") as folder:
+        call = check_passes.call(str(model), str(folder), names)
+        return run(call, timeout=_LIMIT_S, size=model_bytes(model)).unwrap()
 
 
 @task

@@ -1,0 +1,34 @@
+"""`modelwright.analyze`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from modelwright import pipeline
+from modelwright.api._kept import kept
+from modelwright.api._model import file_of
+from modelwright.pipeline import Analyses
+from modelwright.store import Store
+from modelwright.targets import Target, parse_targets
+from modelwright.vocabulary import OnProgress
+
+if TYPE_CHECKING:
+    from modelwright.api._model import Model
+
+
+def analyze(
+    model: Model,
+    targets: str | Target | Sequence[str | Target] = "cpu",
+    *,
+    component: str | None = None,
+    suggest: bool = True,
+    store: Store | None = None,
+    on_progress: OnProgress | None = None,
+) -> Analyses:
+    """Which nodes each target really takes: its own partitioner is asked; with `suggest`, what would help is tried."""
+    found = []
+    for target in parse_targets(targets):
+        file = file_of(model, target, component=component, store=store, on_progress=on_progress)
+        found.append(pipeline.analyze(file.path, target, suggest=suggest))
+    return kept(Analyses(tuple(found)))

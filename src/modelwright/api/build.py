@@ -1,0 +1,178 @@
+"""`modelwright.build`, `modelwright.plan` and `modelwright.config`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from modelwright import pipeline
+from modelwright.api._kept import kept
+from modelwright.api._opened import opened
+from modelwright.errors import UsageError
+from modelwright.models import BuildSource, Choices, HfSource, OnnxSource, Source, resolve
+from modelwright.pipeline import Builds, Plans, Recipe, TargetPlan, Wishes
+from modelwright.store import Store
+from modelwright.targets import Target, parse_target, parse_targets
+from modelwright.vocabulary import Data, OnProgress, as_data
+
+Targets = str | Target | Sequence[str | Target]
+AnyRecipe = str | Path | Mapping[str, Any] | Recipe
+
+
+def build(
+    model: str | Path | Source,
+    targets: Targets | None = None,
+    *,
+    recipe: AnyRecipe | None = None,
+    precision: str | None = None,
+    passes: Sequence[str] | None = None,
+    dims: Mapping[str, int] | None = None,
+    opset: int | None = None,
+    data: Data | str | None = None,
+    samples: int | None = None,
+    seed: int | None = None,
+    compile: bool | None = None,
+    force: bool = False,
+    task: str | None = None,
+    revision: str | None = None,
+    random_weights: bool = False,
+    trust_remote_code: bool = False,
+    output: str | Path | None = None,
+    overwrite: bool = False,
+    store: Store | None = None,
+    on_progress: OnProgress | None = None,
+) -> Builds:
+    """Take a model to checked artifacts: export, optimize, quantize, validate, compile.
+
+    Without `targets`: what the recipe is for, else cpu. With several, `output` gets a folder for each. `force` keeps
+    passes whose operators the target's EP does not claim. What the store has is not made again.
+    """
+    source = _buildable(model, Choices(task, revision, trust_remote_code, random_weights))
+    wishes = Wishes(
+        precision=precision,
+        passes=None if passes is None else tuple(passes),
+        data=_data(data),
+        samples=samples,
+        seed=seed,
+        compile=compile,
+        opset=opset,
+        dims=tuple((dims or {}).items()),
+    )
+    recipes = _recipes(source, targets, recipe, wishes)
+    folders = [_folder(output, recipe, len(recipes)) for recipe in recipes]
+    built = []
+    with opened(store) as place:
+        for folder in folders:
+            pipeline.check_folder(source, folder, store=place, overwrite=overwrite)
+        for one, folder in zip(recipes, folders, strict=True):
+            built.append(pipeline.build(source, one, store=place, on_progress=on_progress, force=force))
+            if folder is not None:
+                pipeline.deliver(built[-1], folder, store=place, overwrite=overwrite)
+    return kept(Builds(tuple(built), tuple(folders)))
+
+
+def plan(
+    model: str | Path | Source,
+    targets: Targets | None = None,
+    *,
+    recipe: AnyRecipe | None = None,
+    precision: str | None = None,
+    passes: Sequence[str] | None = None,
+    dims: Mapping[str, int] | None = None,
+    opset: int | None = None,
+    data: Data | str | None = None,
+    samples: int | None = None,
+    seed: int | None = None,
+    compile: bool | None = None,
+    task: str | None = None,
+    revision: str | None = None,
+    random_weights: bool = False,
+    trust_remote_code: bool = False,
+    store: Store | None = None,
+) -> Plans:
+    """What `build` would do with the same arguments: which stages the store has, and which would run."""
+    source = _buildable(model, Choices(task, revision, trust_remote_code, random_weights))
+    wishes = Wishes(
+        precision=precision,
+        passes=None if passes is None else tuple(passes),
+        data=_data(data),
+        samples=samples,
+        seed=seed,
+        compile=compile,
+        opset=opset,
+        dims=tuple((dims or {}).items()),
+    )
+    recipes = _recipes(source, targets, recipe, wishes, planning=True)
+    with opened(store) as place:
+        plans = [TargetPlan(one.target, pipeline.plan(source, one, store=place)) for one in recipes]
+    return Plans(tuple(plans))
+
+
+def config(
+    model: str | Path | Source,
+    target: str | Target = "cpu",
+    *,
+    precision: str | None = None,
+    data: Data | str | None = None,
+    samples: int | None = None,
+    seed: int | None = None,
+    task: str | None = None,
+    random_weights: bool = False,
+) -> Recipe:
+    """The resolved recipe of a build: every `auto` turned into a value.
+
+    A Hugging Face model that could not be exported is refused as `build` would, without loading its weights.
+    """
+    source = _buildable(model, Choices(task, random_weights=random_weights))
+    wishes = Wishes(precision=precision, data=_data(data), samples=samples, seed=seed)
+    recipe = pipeline.resolve_recipe(source, parse_target(target), wishes)
+    pipeline.rehearse(source, recipe)
+    return recipe
+
+
+def _buildable(model: str | Path | Source, choices: Choices) -> OnnxSource | HfSource:
+    """ONNX files and Hugging Face models; a build folder is already built."""
+    source = resolve(model, **vars(choices))
+    if isinstance(source, BuildSource):
+        raise UsageError(
+            "that is a finished build",
+            cause="the folder has a wright.json",
+            fix="give the model it was built from, or use it with analyze, perf or compare",
+        )
+    return source
+
+
+def _data(data: Data | str | None) -> Data | None:
+    """Nothing said about data is not the same as made-up data: a recipe may name some."""
+    return None if data is None else as_data(data)
+
+
+def _recipes(
+    source: OnnxSource | HfSource,
+    targets: Targets | None,
+    recipe: AnyRecipe | None,
+    wishes: Wishes,
+    *,
+    planning: bool = False,
+) -> list[Recipe]:
+    """One for each target; without a target, for the one that the recipe names."""
+    layer = _layer(recipe)
+    wanted = parse_targets(targets if targets is not None else str(layer.get("target", "cpu")))
+    return [pipeline.resolve_recipe(source, target, wishes, layer, planning=planning) for target in wanted]
+
+
+def _layer(recipe: AnyRecipe | None) -> dict[str, Any]:
+    if recipe is None:
+        return {}
+    if isinstance(recipe, str | Path):
+        return pipeline.read_layer(Path(recipe))
+    return recipe.model_dump(mode="json") if isinstance(recipe, Recipe) else dict(recipe)
+
+
+def _folder(output: str | Path | None, recipe: Recipe, jobs: int) -> Path | None:
+    """The folder itself, or one in it for each target."""
+    if output is None:
+        return None
+    slug = recipe.target.replace(":", "-").replace(",", "-").replace("=", "-")
+    return Path(output) if jobs == 1 else Path(output, slug)

@@ -1,0 +1,76 @@
+"""`modelwright.compare`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from modelwright import measure
+from modelwright.api._inputs import input_choice
+from modelwright.api._kept import kept
+from modelwright.api._model import file_of
+from modelwright.measure import ArmSpec, CompareResult
+from modelwright.models import HfSource, resolve
+from modelwright.store import Store
+from modelwright.targets import Target, parse_target
+from modelwright.vocabulary import Data, OnProgress
+
+
+def compare(
+    arms: Sequence[str | Path | ArmSpec],
+    *,
+    target: str | Target = "cpu",
+    data: Data | str | None = None,
+    batch: int | None = None,
+    dims: Mapping[str, int] | None = None,
+    threads: int | None = None,
+    budget_s: float = 120.0,
+    min_effect: float = 0.02,
+    alpha: float = 0.05,
+    by: Sequence[float] = (0.1, 0.5),
+    max_slowdown: float | None = None,
+    allow_different: bool = False,
+    measure_duplicates: bool = False,
+    retry: str | Path | None = None,
+    wait: bool = True,
+    store: Store | None = None,
+    on_progress: OnProgress | None = None,
+) -> CompareResult:
+    """Which arm is faster than the first, with proof; `by` are the quantiles to judge by.
+
+    An arm is a model, or an `Arm` with settings of its own. Raises ComparisonFailed or ComparisonInterrupted, with what
+    was measured as `partial`, when it ends early.
+    """
+    ready = [_built(arm, target, store, on_progress) for arm in arms]
+    options = measure.CompareOptions(
+        target=str(target),
+        threads=threads,
+        budget_s=budget_s,
+        min_effect=min_effect,
+        alpha=alpha,
+        by=tuple(by),
+        max_slowdown=max_slowdown,
+        allow_different=allow_different,
+        inputs=input_choice(data, batch, dims),
+        measure_duplicates=measure_duplicates,
+        wait=wait,
+        retry=Path(retry) if retry is not None else None,
+    )
+    try:
+        return kept(measure.compare(ready, options, on_progress=on_progress))
+    except (measure.ComparisonInterrupted, measure.ComparisonFailed) as early:
+        kept(early.partial)
+        raise
+
+
+def _built(
+    arm: str | Path | ArmSpec, target: str | Target, store: Store | None, on_progress: OnProgress | None
+) -> str | Path | ArmSpec:
+    """The arm as it is; where it is a Hugging Face model, what that is on its target."""
+    spec = measure.parse_arm(arm)
+    source = resolve(spec.model)
+    if not isinstance(source, HfSource):
+        return arm
+    file = file_of(source, parse_target(spec.target or target), store=store, on_progress=on_progress)
+    return replace(spec, model=str(file.path), name=spec.name or source.name)

@@ -1,0 +1,49 @@
+"""`modelwright.debug`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from modelwright import diagnosis
+from modelwright.api._kept import kept
+from modelwright.api._model import file_of
+from modelwright.diagnosis import DebugReport
+from modelwright.store import Store
+from modelwright.targets import Target, parse_target
+from modelwright.vocabulary import Data, OnProgress, as_data
+
+if TYPE_CHECKING:
+    from modelwright.api._model import Model
+
+
+def debug(
+    model: Model,
+    reference: str | Path | None = None,
+    *,
+    data: Data | str | None = None,
+    target: str | Target | None = None,
+    memory_budget: int = 1 << 30,
+    store: Store | None = None,
+    on_progress: OnProgress | None = None,
+) -> DebugReport:
+    """Where a model leaves its reference, tensor by tensor, and which nodes made the noise.
+
+    Without a `reference`: the model on `target` against itself on the CPU. Raises DebugInterrupted, with what was
+    compared as `partial`, when it ends early.
+    """
+    chosen, cpu = parse_target(target or "cpu"), parse_target("cpu")
+    looked_at = file_of(model, chosen, store=store, on_progress=on_progress)
+    before = None if reference is None else file_of(reference, cpu, store=store, on_progress=on_progress)
+    options = diagnosis.DebugOptions(
+        data=as_data(data),
+        memory_budget=memory_budget,
+        target=None if target is None else chosen,
+        recorded=(before or looked_at).inputs,
+    )
+    first, second = (looked_at.path, None) if before is None else (before.path, looked_at.path)
+    try:
+        return kept(diagnosis.debug(first, second, options, on_progress=on_progress))
+    except diagnosis.DebugInterrupted as early:
+        kept(early.partial)
+        raise

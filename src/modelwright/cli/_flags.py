@@ -1,0 +1,30 @@
+"""The library names parameters; on the command line they are options. One translation, for every message."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+from modelwright.errors import WrightError
+
+_PARAMETER = re.compile(r"`([a-z][a-z0-9_]*)`")
+_ONCE_EACH = {"columns": "column", "targets": "target", "target": "targets"}
+"""Parameters that hold what an option gives piece by piece, and a target that may be one of several."""
+
+
+def with_flags(error: WrightError, command: click.Command | None) -> WrightError:
+    """The same error, in the words of whoever typed `command`."""
+    names = {} if command is None else {str(item.name): _spelling(item) for item in command.params}
+
+    def spelt(found: re.Match[str]) -> str:
+        word = found.group(1)
+        return names.get(word) or names.get(_ONCE_EACH.get(word, "")) or found.group(0)
+
+    for part in ("problem", "cause", "fix"):
+        setattr(error, part, _PARAMETER.sub(spelt, getattr(error, part)))
+    return error
+
+
+def _spelling(item: click.Parameter) -> str:
+    return max(item.opts, key=len) if isinstance(item, click.Option) else str(item.name).upper()

@@ -1,0 +1,40 @@
+"""Any result, on a terminal or in a notebook: each kind has one renderer, and this table knows it."""
+
+from __future__ import annotations
+
+import io
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from modelwright.report.screen import Screen
+from modelwright.vocabulary import Result
+
+if TYPE_CHECKING:
+    import rich.console
+
+_RENDERERS = {
+    "Analyses": "analysis.render_analyses",
+    "Builds": "build.render_builds",
+    "CompareResult": "compare.render_compare",
+    "DebugReport": "debug.render_debug",
+    "EvalResult": "eval.render_eval",
+    "Inspection": "model.render_model",
+    "PerfResult": "perf.render_perf",
+    "Plans": "build.render_plans",
+    "Repaired": "fix.render_fix",
+}
+_WIDTH = 110
+
+
+def render(result: Result, console: rich.console.Console) -> None:
+    """The answer as its command prints it."""
+    module, _, function = _RENDERERS[type(result).__name__].partition(".")
+    getattr(import_module(f"modelwright.report.{module}"), function)(result, console)
+
+
+def to_html(result: Result) -> str:
+    """The same answer as a fragment of HTML, for a notebook."""
+    screen = Screen(io.StringIO(), width=_WIDTH)
+    screen.record = True
+    render(result, screen)
+    return screen.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
