@@ -217,7 +217,7 @@ def _runtimes(found: Streamed | None) -> Runtimes | None:
     return Runtimes(
         reference="cpu, graph as written",
         candidate=f"{facts.target}, optimization {facts.graph_optimization}",
-        candidate_nodes=facts.nodes_per_ep,
+        candidate_nodes=tuple(facts.nodes_per_ep.items()),
         simulated=facts.simulated,
         onnxruntime=facts.onnxruntime,
         ep_version=facts.ep_version,

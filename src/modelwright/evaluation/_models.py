@@ -62,7 +62,7 @@ class OnnxModel:
             ep_version=facts.ep_version,
             target=facts.target,
             providers=facts.providers,
-            nodes_per_ep=facts.nodes_per_ep,
+            nodes_per_ep=tuple(facts.nodes_per_ep.items()),
             simulated=facts.simulated,
         )
 

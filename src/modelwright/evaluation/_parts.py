@@ -245,7 +245,7 @@ def _sizes(spec: SessionTensor) -> tuple[int, ...]:
 def _bound(name: str, *facts: SessionFacts) -> EvalSide:
     nodes: dict[str, int] = {}
     for one in facts:
-        for ep_name, count in one.nodes_per_ep:
+        for ep_name, count in one.nodes_per_ep.items():
             nodes[ep_name] = nodes.get(ep_name, 0) + count
     return EvalSide(
         model=name,

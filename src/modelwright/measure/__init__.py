@@ -11,7 +11,7 @@ from modelwright.measure._compare_types import (
     ComparisonFailed,
     ComparisonInterrupted,
 )
-from modelwright.measure._leg import Leg, LegPlan, measure_leg
+from modelwright.measure._leg import Leg, LegPlan, measure_leg, typical_ms
 from modelwright.measure._lock import measurement_lock
 from modelwright.measure._monitor_contract import (
     Monitor,
@@ -25,7 +25,6 @@ from modelwright.measure._outputs import OutputCheck
 from modelwright.measure._perf import perf
 from modelwright.measure._perf_types import (
     PROTOCOL,
-    Bound,
     ColdLoad,
     FailureFact,
     MeasurementFailed,
@@ -54,7 +53,6 @@ __all__ = [
     "Against",
     "ArmResult",
     "ArmSpec",
-    "Bound",
     "Changed",
     "ColdLoad",
     "CompareOptions",
@@ -113,4 +111,5 @@ __all__ = [
     "require_effective",
     "run_monitored",
     "trace",
+    "typical_ms",
 ]

@@ -79,6 +79,21 @@ def measure_leg(session: BoundSession, feeds: Mapping[str, Any], plan: LegPlan, 
     return Leg(tuple(warmup.tolist()), tuple(samples.tolist()), steady)
 
 
+def typical_ms(
+    sessions: Sequence[BoundSession], feeds: Mapping[str, Any], *, warmup: int, runs: int
+) -> tuple[float, ...]:
+    """The median of each, taking turns run by run. An indication for a table, not a verdict."""
+    sinks = [SampleSink() for _ in sessions]
+    loops = [TimedLoop(session, feeds, sink) for session, sink in zip(sessions, sinks, strict=True)]
+    with _no_collection():
+        for turn in range(warmup + runs):
+            for loop, sink in zip(loops, sinks, strict=True):
+                if turn == warmup:
+                    sink.warmed()
+                loop.exactly(1)
+    return tuple(float(np.median(sink.samples()[1])) / 1e6 for sink in sinks)
+
+
 def tick_ns() -> int:
     """The step of the clock that can be seen, at most the time a reading takes."""
     clock = time.perf_counter_ns

@@ -101,7 +101,7 @@ def _collected(
 def require_effective(session: BoundSession, spec: SessionSpec) -> None:
     """Raise unless the created session itself reports every option the spec asks for."""
     options = session.native.get_session_options()
-    reported = dict(session.facts.options)
+    reported = session.facts.options
     for key, value in (spec.config or {}).items():
         _same(session, key, value, _config_entry(options, key))
     for key, value in (spec.provider_options or {}).items():

@@ -14,7 +14,6 @@ from modelwright.measure._leg import LegPlan
 from modelwright.measure._lock import measurement_lock
 from modelwright.measure._perf_types import (
     PROTOCOL,
-    Bound,
     ColdLoad,
     FailureFact,
     MeasurementFailed,
@@ -145,6 +144,7 @@ class _Run:
         facts = next((record.facts for record in self.records if record.facts), None)
         found = latency(samples) if samples and facts and facts.timing_valid else None
         peaks = [record.peak_rss_bytes for record in self.records if record.peak_rss_bytes is not None]
+        precision = self.subject.model.precision
         draft = PerfResult(
             status=status,
             protocol=PROTOCOL,
@@ -153,7 +153,9 @@ class _Run:
             fingerprint=fingerprint(self.subject.graph),
             files=self.subject.files,
             requested=self._requested(),
-            bound=self._bound(facts) if facts else None,
+            bound=facts,
+            precision=precision.label,
+            precision_reason=precision.reason if precision.label is None else None,
             timing_valid=facts.timing_valid if facts else None,
             latency=found,
             latency_reason=_no_latency(samples, facts) if found is None else None,
@@ -178,24 +180,6 @@ class _Run:
             options.threads,
             options.runtime,
             dict(options.provider_options),
-        )
-
-    def _bound(self, facts: SessionFacts) -> Bound:
-        nodes = dict(facts.nodes_per_ep)
-        precision = self.subject.model.precision
-        return Bound(
-            ep=facts.providers[0],
-            hardware=facts.hardware,
-            hardware_vendor=facts.hardware_vendor,
-            ep_version=facts.ep_version,
-            onnxruntime=facts.onnxruntime,
-            threads=facts.threads,
-            simulated=facts.simulated,
-            nodes_per_ep=nodes,
-            placed_share=nodes.get(facts.requested_ep, 0) / sum(nodes.values()) if nodes else None,
-            precision=precision.label,
-            precision_reason=precision.reason if precision.label is None else None,
-            options=dict(facts.options),
         )
 
     def _throughput(self, found: Latency) -> Throughput:

@@ -80,24 +80,6 @@ class Requested:
 
 
 @dataclass(frozen=True)
-class Bound:
-    """What the session really uses. `precision` is what the graph holds, measured, not a label."""
-
-    ep: str
-    hardware: str
-    hardware_vendor: str | None
-    ep_version: str | None
-    onnxruntime: str
-    threads: int
-    simulated: bool
-    nodes_per_ep: Mapping[str, int]
-    placed_share: float | None
-    precision: str | None
-    precision_reason: str | None
-    options: Mapping[str, str]
-
-
-@dataclass(frozen=True)
 class Throughput:
     """From the mean time of a run and the batch really used."""
 
@@ -145,7 +127,8 @@ class FailureFact:
 
 @dataclass(frozen=True)
 class PerfResult(Result):
-    """A measurement. `latency` is None with a reason where no speed may be claimed."""
+    """A measurement. `latency` is None with a reason where no speed may be claimed. `precision` is what the graph
+    holds, measured, not a label."""
 
     kind: ClassVar[str] = "perf"
 
@@ -156,7 +139,9 @@ class PerfResult(Result):
     fingerprint: str
     files: tuple[FileDigest, ...]
     requested: Requested
-    bound: Bound | None
+    bound: SessionFacts | None
+    precision: str | None
+    precision_reason: str | None
     timing_valid: bool | None
     latency: Latency | None
     latency_reason: str | None

@@ -20,7 +20,6 @@ from modelwright.measure._trace_types import (
     OpTrace,
     Spread,
     TimelineSpan,
-    TraceBound,
     TracePartition,
     TraceReason,
     TraceShare,
@@ -30,7 +29,7 @@ from modelwright.measure._trace_types import (
     TraceWindow,
     Vocabulary,
 )
-from modelwright.targets import DeviceOp, SessionFacts, TraceProblem
+from modelwright.targets import DeviceOp, TraceProblem
 
 if TYPE_CHECKING:
     import numpy as np
@@ -65,7 +64,7 @@ def build(empty: OpTrace, recorded: Recorded, nodes: ModelNodes, regions: Region
     """The filled trace; what went wrong on the way is its status and reason."""
     base = replace(
         empty,
-        bound=_bound(recorded.facts),
+        bound=recorded.facts,
         source=replace(empty.source, timing_valid=recorded.facts.timing_valid),
     )
     if recorded.profile is None:
@@ -318,16 +317,3 @@ def _source(base: OpTrace, recorded: Recorded, layout: Layout, operators: tuple[
     }
     backends = ("onnxruntime profile", *((recorded.inside.source,) if recorded.inside and layout.blocks else ()))
     return TraceSource(backends, "partition" if closed else "kernel", base.source.timing_valid)
-
-
-def _bound(facts: SessionFacts) -> TraceBound:
-    return TraceBound(
-        ep=facts.providers[0],
-        hardware=facts.hardware,
-        hardware_vendor=facts.hardware_vendor,
-        ep_version=facts.ep_version,
-        onnxruntime=facts.onnxruntime,
-        simulated=facts.simulated,
-        threads=facts.threads,
-        graph_optimization=facts.graph_optimization,
-    )

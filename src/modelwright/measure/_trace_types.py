@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Literal
 
+from modelwright.targets import SessionFacts
+
 TraceLevel = Literal["basic", "detail"]
 LEVELS: tuple[TraceLevel, ...] = ("basic", "detail")
 Origin = Literal["model", "fused", "inserted", "unresolved"]
@@ -45,20 +47,6 @@ class TraceRequested:
     ep: str
     device: str
     level: TraceLevel
-
-
-@dataclass(frozen=True)
-class TraceBound:
-    """What really ran, as read back from the session."""
-
-    ep: str
-    hardware: str
-    hardware_vendor: str | None
-    ep_version: str | None
-    onnxruntime: str
-    simulated: bool
-    threads: int
-    graph_optimization: str
 
 
 @dataclass(frozen=True)
@@ -206,7 +194,7 @@ class OpTrace:
     reason_code: str | None
     error: str | None
     requested: TraceRequested
-    bound: TraceBound | None
+    bound: SessionFacts | None
     load: TraceLoad | None
     source: TraceSource
     window: TraceWindow

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import statistics
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +17,7 @@ from modelwright.errors import InputError
 from modelwright.evaluation import CustomTask
 from modelwright.graph import load
 from modelwright.judge import KeptMetric, KeptSignal, kept_metric, kept_signal
+from modelwright.measure import typical_ms
 from modelwright.metrics import compare
 from modelwright.repairs._types import FixScore
 from modelwright.targets import BoundSession, open_exact, open_session, parse_target, products_saturate
@@ -128,14 +127,7 @@ def time_models(models: Sequence[str], data: CalibrationSource, scale: float | N
     sample = next(iter(make_feed(data, load(models[0]), 1, scale)))
     with contextlib.ExitStack() as stack:
         sessions = [stack.enter_context(open_session(model, parse_target("cpu"))) for model in models]
-        taken: list[list[float]] = [[] for _ in sessions]
-        for turn in range(_WARMUP + _RUNS):
-            for session, times in zip(sessions, taken, strict=True):
-                started = time.perf_counter()
-                session.run(sample.inputs)
-                if turn >= _WARMUP:
-                    times.append(1000 * (time.perf_counter() - started))
-    return tuple(statistics.median(times) for times in taken)
+        return typical_ms(sessions, sample.inputs, warmup=_WARMUP, runs=_RUNS)
 
 
 class _Reference:

@@ -71,7 +71,7 @@ def _target(result: PerfResult) -> str:
     version = "" if bound.ep_version in (None, bound.onnxruntime) else f", EP {bound.ep_version}"
     return (
         f"asked {result.requested.target}, bound {bound.ep} on {kind}: {placed}, "
-        f"{bound.precision or 'precision unknown'}, {threads}, onnxruntime {bound.onnxruntime}{version}"
+        f"{result.precision or 'precision unknown'}, {threads}, onnxruntime {bound.onnxruntime}{version}"
     )
 
 

@@ -63,25 +63,31 @@ class SessionFacts:
     """What was asked for and what was bound, as read back from the session."""
 
     target: str
-    requested_ep: str
+    ep: str
     providers: tuple[str, ...]
     hardware: str
     hardware_vendor: str | None
     ep_version: str | None
     onnxruntime: str
-    options: tuple[tuple[str, str], ...]
-    config: tuple[tuple[str, str], ...]
+    options: Mapping[str, str]
+    config: Mapping[str, str]
     graph_optimization: str
     threads: int
-    nodes_per_ep: tuple[tuple[str, int], ...]
+    nodes_per_ep: Mapping[str, int]
     simulated: bool
     create_s: float
 
     @property
     def engine(self) -> str:
         """What computes, with versions: `onnxruntime 1.31.1`, and the EP's own where it is not a part of that."""
-        own = "" if self.ep_version in (None, self.onnxruntime) else f", {self.requested_ep} {self.ep_version}"
+        own = "" if self.ep_version in (None, self.onnxruntime) else f", {self.ep} {self.ep_version}"
         return f"onnxruntime {self.onnxruntime}{own}"
+
+    @property
+    def placed_share(self) -> float | None:
+        """How much of the graph runs on the EP; None where the session does not tell."""
+        nodes = self.nodes_per_ep
+        return nodes.get(self.ep, 0) / sum(nodes.values()) if nodes else None
 
     @property
     def timing_valid(self) -> bool:
@@ -140,7 +146,7 @@ class BoundSession:
                 f"{self.facts.target} failed while running",
                 cause=one_line(error),
                 fix="try other sizes (--dim) or real inputs (--data)"
-                if self.facts.requested_ep == CPU_EP
+                if self.facts.ep == CPU_EP
                 else "compare with --target cpu; the worker's log has the EP's own words",
             ) from None
         return dict(zip(names, values, strict=True))
@@ -216,14 +222,14 @@ def _verified(session: Any, binding: Binding, spec: SessionSpec, elapsed: float)
         )
     return SessionFacts(
         target=str(binding.target),
-        requested_ep=binding.ep_name,
+        ep=binding.ep_name,
         providers=providers,
         hardware=binding.hardware,
         hardware_vendor=binding.hardware_vendor,
         ep_version=binding.ep_version,
         onnxruntime=ort.__version__,
         options=_effective(session, binding),
-        config=tuple(sorted(session_config(spec).items())),
+        config=dict(sorted(session_config(spec).items())),
         graph_optimization=spec.graph_optimization,
         threads=resolved_threads(spec),
         nodes_per_ep=_used(session, binding, spec),
@@ -246,7 +252,7 @@ def _assignment(session: Any) -> tuple[AssignedGroup, ...]:
     )
 
 
-def _used(session: Any, binding: Binding, spec: SessionSpec) -> tuple[tuple[str, int], ...]:
+def _used(session: Any, binding: Binding, spec: SessionSpec) -> dict[str, int]:
     """Nodes per EP. One that breaks when asked claims nothing, and onnxruntime goes on with the CPU."""
     counts = Counter[str]()
     for group in _assignment(session):
@@ -257,10 +263,10 @@ def _used(session: Any, binding: Binding, spec: SessionSpec) -> tuple[tuple[str,
             cause=f"all of it would run on {', '.join(counts)}",
             fix=f"run `wright analyze --target {binding.target}` to see why",
         )
-    return tuple(sorted(counts.items()))
+    return dict(sorted(counts.items()))
 
 
-def _effective(session: Any, binding: Binding) -> tuple[tuple[str, str], ...]:
+def _effective(session: Any, binding: Binding) -> dict[str, str]:
     """The EP options as the session reports them; one that got lost on the way is an error.
 
     Some EPs inside a wheel report nothing at all; then what was asked is all there is.
@@ -275,7 +281,7 @@ def _effective(session: Any, binding: Binding) -> tuple[tuple[str, str], ...]:
             cause=f"the session reports only {', '.join(sorted(reported)) or 'no options'}",
             fix=f"leave {lost[0]} out, or use an EP version that knows it",
         )
-    return tuple(sorted((key, str(reported[key])) for key in binding.options))
+    return {key: str(reported[key]) for key in sorted(binding.options)}
 
 
 def _tensor_spec(node: Any) -> SessionTensor:

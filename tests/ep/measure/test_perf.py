@@ -66,7 +66,7 @@ def test_the_answer_says_what_was_asked_bound_and_measured(model):
     assert result.throughput.batch == 3
     assert result.throughput.items_per_s == pytest.approx(3 * 1000 / result.latency.mean_ms)
     assert result.requested.ep == result.bound.ep == "CPUExecutionProvider"
-    assert (result.bound.threads, result.bound.placed_share, result.bound.precision) == (1, 1.0, "fp32")
+    assert (result.bound.threads, result.bound.placed_share, result.precision) == (1, 1.0, "fp32")
     assert result.peak_rss_bytes > 20_000_000
     assert result.load.open_s >= result.load.create_s > 0
     assert result.environment.host.cpu.usable >= 1

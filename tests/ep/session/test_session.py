@@ -56,7 +56,7 @@ def test_qnn_on_x86_is_a_simulator_without_valid_timing(model):
     facts = answer(tasks.facts_of.call(model, "qnn-npu"))
     assert facts.ep_version == importlib.metadata.version("onnxruntime-qnn")
     assert facts.engine == f"onnxruntime {facts.onnxruntime}, QNNExecutionProvider {facts.ep_version}"
-    assert facts.providers[0] == facts.requested_ep == "QNNExecutionProvider"
+    assert facts.providers[0] == facts.ep == "QNNExecutionProvider"
     assert facts.simulated
     assert not facts.timing_valid
 
@@ -79,7 +79,7 @@ def test_chip_options_and_backend_reach_the_created_session(model):
 def test_the_parent_may_say_which_plugin_to_use(model):
     plugin = next(found for found in installed_plugins() if found.label == "onnxruntime-qnn")
     facts = answer(tasks.facts_of.call(model, "qnn-npu", SessionSpec(plugin=plugin)))
-    assert facts.nodes_per_ep == (("QNNExecutionProvider", 6),)
+    assert facts.nodes_per_ep == {"QNNExecutionProvider": 6}
 
 
 @needs_simulator

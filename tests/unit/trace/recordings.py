@@ -59,17 +59,17 @@ def csv_text(*blocks: list[str], header: str = CSV_HEADER) -> str:
 def facts(simulated: bool = False, provider: str = CPU) -> SessionFacts:
     return SessionFacts(
         target="cpu",
-        requested_ep=provider,
+        ep=provider,
         providers=(provider,),
         hardware="cpu",
         hardware_vendor=None,
         ep_version="1.0",
         onnxruntime="1.31.1",
-        options=(),
-        config=(),
+        options={},
+        config={},
         graph_optimization="all",
         threads=2,
-        nodes_per_ep=(),
+        nodes_per_ep={},
         simulated=simulated,
         create_s=0.1,
     )

@@ -112,11 +112,11 @@ def _outcome(graph: Graph, compiled: Graph, checked: CompileCheck, compile_s: fl
     facts = checked.facts
     return CompileOutcome(
         target=facts.target,
-        ep=facts.requested_ep,
+        ep=facts.ep,
         ep_version=facts.ep_version,
         sdk_version=_text(contexts[0], "ep_sdk_version") if contexts else None,
         simulated=facts.simulated,
-        options=tuple((key, value) for key, value in facts.options if not Path(value).is_absolute()),
+        options=tuple((key, value) for key, value in facts.options.items() if not Path(value).is_absolute()),
         nodes=len(graph.model.graph.node),
         partitions=len(contexts),
         outside=tuple(OutsideOp(op_type, tuple(names)) for op_type, names in sorted(outside.items())),
