@@ -46,7 +46,7 @@ def _refuse_huge(specs: Sequence[TensorSpec]) -> None:
         raise InputError(
             f"input {largest.name} is too large to be made up",
             cause=f"{list(largest.sizes)} needs {needed / 1e6:,.0f} MB, and {allowed / 1e6:,.0f} MB are allowed",
-            fix="Give smaller sizes with --dim, or allow more with --memory.",
+            fix="Give smaller sizes with `dims`, or allow more with `memory`.",
         )
 
 

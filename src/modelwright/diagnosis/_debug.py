@@ -100,7 +100,7 @@ def _needed(request: DebugRequest) -> int | None:
 def _check(options: DebugOptions, quant_model: str | Path | None, target: Target) -> None:
     if options.memory_budget < _SMALLEST_BUDGET:
         raise UsageError(
-            "the memory budget is too small", cause="it must be at least 1 MiB", fix="use --memory-budget 512MiB"
+            "the memory budget is too small", cause="it must be at least 1 MiB", fix="use `memory_budget` 512MiB"
         )
     if quant_model is None and target.ep == "cpu":
         raise UsageError(

@@ -100,7 +100,7 @@ def _sides(request: DebugRequest) -> _Sides:
         raise InputError(
             "a compiled model cannot be looked into",
             cause="it holds an EPContext node, whose insides are the EP's own",
-            fix="Give the model it was compiled from, with --target for the EP.",
+            fix="Give the model it was compiled from, with `target` for the EP.",
         )
     weights, lost = ((), ()) if same else match_weights(wanted, got)
     ends, matching = _ends(wanted, got), match(wanted, got)

@@ -79,7 +79,7 @@ class Feed:
             raise InputError(
                 f"input {name} holds pixels, the model takes float32",
                 cause="the data is uint8, and nothing says what one step of it is worth",
-                fix="Say it with --scale 1/255, or write arrays as the model takes them.",
+                fix="Say it with `scale` 1/255, or write arrays as the model takes them.",
             )
         return (array.astype(np.float64) * self.scale).astype(np.float32)
 

@@ -72,7 +72,7 @@ def _renamed(data: Dataset, columns: Mapping[str, str]) -> Dataset:
         raise InputError(
             f"the data has no column '{absent[0]}'",
             cause=f"its columns are {', '.join(sorted(data.row(0)))}",
-            fix="Name one of them in --column FIELD=COLUMN.",
+            fix="Name one of them in `columns` FIELD=COLUMN.",
         )
 
     def row(index: int) -> Row:

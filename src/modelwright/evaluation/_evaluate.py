@@ -51,13 +51,13 @@ def evaluate(
         raise UsageError(
             f"{ours.name} is not an artifact",
             cause="the candidate is what would be shipped: an .onnx file or a build folder",
-            fix="Build it first with `wright build`; PyTorch can be the --reference.",
+            fix="Build it first with `wright build`; PyTorch can be the `reference`.",
         )
     if isinstance(ours.model, Parts) and name is None and options.metric is None:
         raise UsageError(
             f"{ours.name} is a build of several models",
             cause="raw outputs are compared graph by graph",
-            fix=f"Compare one of them ({ours.name}/{ours.model.names[0]}/{_MODEL}), or score the build with --task.",
+            fix=f"Compare one of them ({ours.name}/{ours.model.names[0]}/{_MODEL}), or score the build with `task`.",
         )
     if retry is not None:
         _check_retry(retry, name, options, (ours, theirs))
@@ -112,14 +112,14 @@ def _checked(data: Data, task: str | None, options: EvalOptions) -> str | None:
         check_reference(options.metric)
     scored = name is not None or options.metric is not None
     for wrong, problem, fix in (
-        (name is not None and options.metric is not None, "--task and --metric both say how to score", "Give one."),
-        (not scored and not options.outputs, "nothing says what to measure", "Give --task, --metric or --outputs."),
-        (options.max_drop is not None and not scored, "--max-drop needs a metric", "Add --task or --metric."),
-        (options.span is not None and not scored, "--span needs a metric", "Add --task or --metric."),
-        (options.span is not None and not 0 < options.span < math.inf, "--span must be positive", "--span 1.0"),
-        (bool(options.settings) and name is None, "--set is for tasks", "Add --task."),
-        (scored and data.random, "made-up inputs have no labels", "Use --data random with --outputs only."),
-        (_gated(options) and not options.outputs, "--min-cosine and --min-sqnr compare outputs", "Add --outputs."),
+        (name is not None and options.metric is not None, "`task` and `metric` both say how to score", "Give one."),
+        (not scored and not options.outputs, "nothing says what to measure", "Give `task`, `metric` or `outputs`."),
+        (options.max_drop is not None and not scored, "`max_drop` needs a metric", "Add `task` or `metric`."),
+        (options.span is not None and not scored, "`span` needs a metric", "Add `task` or `metric`."),
+        (options.span is not None and not 0 < options.span < math.inf, "`span` must be positive", "`span` 1.0"),
+        (bool(options.settings) and name is None, "`settings` is for tasks", "Add `task`."),
+        (scored and data.random, "made-up inputs have no labels", "Use `data` random with `outputs` only."),
+        (_gated(options) and not options.outputs, "`min_cosine` and `min_sqnr_db` compare outputs", "Add `outputs`."),
     ):
         if wrong:
             raise UsageError(problem, cause="these options do not go together or mean nothing", fix=fix)

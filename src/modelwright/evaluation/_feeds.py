@@ -78,7 +78,7 @@ class Feeder:
             f"the data has no array for the input '{spec.name}'",
             cause=f"the model takes {', '.join(names)}; the rows hold {', '.join(sorted(row))}",
             fix=(f"{hint.capitalize()} " if hint else "")
-            + f"Name the arrays after the inputs, or say --column {spec.name}=COLUMN.",
+            + f"Name the arrays after the inputs, or say `columns` {spec.name}=COLUMN.",
         )
 
     def _typed(self, array: NDArray[Any], spec: SessionTensor) -> NDArray[Any]:
@@ -88,7 +88,7 @@ class Feeder:
                 raise InputError(
                     f"{spec.name} is uint8 in the data, and the model takes {wanted}",
                     cause="how pixels become numbers is part of the model, so it is never guessed",
-                    fix="Say it with --scale 1/255, give --processor FOLDER, or write arrays as the model takes them.",
+                    fix="Say it with `scale` 1/255, give `processor` FOLDER, or write arrays as the model takes them.",
                 )
             self.scaled = True
             return np.asarray(array.astype(np.float64) * self._scale, wanted)

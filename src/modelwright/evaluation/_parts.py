@@ -67,7 +67,7 @@ def parts_of(build: BuildFolder) -> Parts:
         raise InputError(
             f"{folder.name} is a build of several models",
             cause=f"its parts are {', '.join(folders)}, and how they work together is not known here",
-            fix=f"Evaluate one part with --outputs, for example {folder.name}/{next(iter(folders), '')}/{MODEL}.",
+            fix=f"Evaluate one part with `outputs`, for example {folder.name}/{next(iter(folders), '')}/{MODEL}.",
         )
     places = {name: str(build.model(name)) for name in folders}
     return Parts(kind, places[first], places[second], links, (first, second))
@@ -119,7 +119,7 @@ class PartsModel(ABC):
             raise InputError(
                 f"a text of more than {self._cache_length()} tokens does not fit the build",
                 cause="its cache was built with that length",
-                fix="Shorten the texts (--set longest=N for what is written), or build with a longer cache_length.",
+                fix="Shorten the texts (`settings` longest=N for written ones), or build with a longer cache_length.",
             )
         feeds = {**given, name: np.array([[token]]), _POSITION: np.array([position])}
         typed = {spec.name: np.asarray(feeds[spec.name], spec.dtype) for spec in self.second.inputs}

@@ -72,7 +72,7 @@ class Preparer:
             raise InputError(
                 "the rows hold no arrays, and there is no processor",
                 cause=f"the model takes {', '.join(self._inputs)}; texts, images and sounds become that by a processor",
-                fix="Give the model's own with --processor FOLDER, or data that is already arrays.",
+                fix="Give the model's own with `processor` FOLDER, or data that is already arrays.",
             )
         if auto not in self._loaded:
             self._loaded[auto] = _load(auto, self._folder)
@@ -120,7 +120,7 @@ class Preparer:
             raise InputError(
                 f"an image is {picture.width}x{picture.height}, and the model takes {width}x{height}",
                 cause="how images are resized is part of the model, so it is never guessed",
-                fix="Give the model's own processor with --processor FOLDER, or images of that size.",
+                fix="Give the model's own processor with `processor` FOLDER, or images of that size.",
             )
         pixels = np.asarray(picture.convert("L" if channels == 1 else "RGB"))
         pixels = pixels[..., None] if pixels.ndim == 2 else pixels
@@ -242,7 +242,7 @@ def _picture(image: Any) -> Any:
 
 def _load(auto: str, folder: str) -> Any:
     if not Path(folder).is_dir():
-        raise InputError(f"{folder} is not a folder", cause="--processor names one", fix="Check the path.")
+        raise InputError(f"{folder} is not a folder", cause="`processor` names one", fix="Check the path.")
     refuse_foreign(Path(folder))
     try:
         return getattr(transformers, auto).from_pretrained(folder, local_files_only=True)
@@ -260,5 +260,5 @@ def _load(auto: str, folder: str) -> Any:
         raise InputError(
             f"{Path(folder).name} has no {kind} that transformers can load",
             cause=f"{type(error).__name__}: {' '.join(str(error).split())[:200]}",
-            fix="Point --processor at the folder that holds the model's processor files.",
+            fix="Point `processor` at the folder that holds the model's processor files.",
         ) from error

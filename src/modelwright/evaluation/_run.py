@@ -212,9 +212,9 @@ class _Evaluation:
     def _refuse_idle_scale(self) -> None:
         if self._job.data.scale is not None and not any(arm.feeder.scaled for arm in self._arms):
             raise InputError(
-                "--scale has nothing to scale",
+                "`scale` has nothing to scale",
                 cause="it is for uint8 pixels that the model takes as floats, and the data has none",
-                fix="Leave --scale out.",
+                fix="Leave `scale` out.",
             )
 
     def _blocks(self) -> Iterator[list[int]]:

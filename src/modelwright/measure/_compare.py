@@ -149,7 +149,7 @@ class _Comparison:
             raise UsageError(
                 f"the earlier units of {arm.name} were measured with another onnxruntime",
                 cause=f"{before} then, {facts.onnxruntime} now",
-                fix="leave --retry out",
+                fix="leave `retry` out",
             )
 
     def _measurable(self) -> list[Arm]:
@@ -216,7 +216,7 @@ class _Comparison:
         told = ", ".join(f"{effect:.1%} at {noise:.0%} noise" for noise, effect in resolves if effect is not None)
         units = f"{each} unit{'s' if each != 1 else ''}"
         words = f"a unit takes {self._unit_s():.1f} s: {budget:g} s buy about {units} per arm"
-        return f"{words}, which resolve {told}" if told else f"{words}, too few for any verdict: raise --budget"
+        return f"{words}, which resolve {told}" if told else f"{words}, too few for any verdict: raise `budget_s`"
 
     def _forecast_words(self, verdict: Verdict) -> str:
         found = self._outlook().forecast(verdict)

@@ -50,22 +50,22 @@ class CompareOptions:
     def check(self) -> None:
         if not (math.isfinite(self.budget_s) and self.budget_s > 0):
             raise UsageError(
-                f"--budget {self.budget_s} is not possible",
+                f"`budget_s` {self.budget_s} is not possible",
                 cause="it is a finite number of seconds above 0",
-                fix=f"try --budget {DEFAULT_BUDGET_S:g}",
+                fix=f"try `budget_s` {DEFAULT_BUDGET_S:g}",
             )
         if self.threads is not None and self.threads < 1:
             raise UsageError(
-                f"--threads {self.threads} is not possible", cause="the smallest is 1", fix="try --threads 1"
+                f"`threads` {self.threads} is not possible", cause="the smallest is 1", fix="try `threads` 1"
             )
         if self.max_slowdown is not None and not 0 < self.max_slowdown < 1:
             raise UsageError(
-                f"--max-slowdown {self.max_slowdown:g} is not possible",
+                f"`max_slowdown` {self.max_slowdown:g} is not possible",
                 cause="it is a share between 0 and 1, or a percentage",
-                fix="try --max-slowdown 3%",
+                fix="try `max_slowdown` 3%",
             )
         if not self.by or len(set(self.by)) < len(self.by):
-            raise UsageError("--by is not possible", cause="it names quantiles, each once", fix="try --by p10 --by p50")
+            raise UsageError("`by` is not possible", cause="it names quantiles, each once", fix="try `by` p10 and p50")
 
 
 @dataclass(frozen=True)

@@ -213,5 +213,5 @@ def _failed(session: BoundSession, error: Exception) -> ExecutionError:
     return ExecutionError(
         f"{session.facts.target} failed while it was measured",
         cause=(str(error).strip() or type(error).__name__).splitlines()[0],
-        fix="compare with --target cpu; the worker's log has the EP's own words",
+        fix="compare with `target` cpu; the worker's log has the EP's own words",
     )

@@ -49,7 +49,7 @@ def _acquire(lock: filelock.BaseFileLock, wait: bool, on_progress: OnProgress) -
             raise ExecutionError(
                 "another measurement is running on this machine",
                 cause=f"{_who()} holds it, and two at once would disturb each other",
-                fix="wait for it, or leave out --no-wait",
+                fix="wait for it to end, or let this one wait",
             ) from None
         on_progress(Progress(f"waiting: {_who()} is measuring on this machine"))
         lock.acquire()

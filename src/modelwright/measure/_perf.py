@@ -39,7 +39,7 @@ from modelwright.vocabulary import OnProgress, Progress, silent
 from modelwright.worker import CallResult, Failure, Runtime, find_runtime
 
 Note = Callable[[str], None]
-_ADVICE = {"crash": "compare with --target cpu; the worker's log has the last words of the process"}
+_ADVICE = {"crash": "compare with `target` cpu; the worker's log has the last words of the process"}
 
 
 def perf(

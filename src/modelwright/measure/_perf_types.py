@@ -51,19 +51,19 @@ class PerfOptions:
         """The plan of one session; impossible numbers are usage errors."""
         if self.iterations is not None and self.duration_s is not None:
             raise UsageError(
-                "--iterations and --duration exclude each other",
+                "`iterations` and `duration_s` exclude each other",
                 cause="each says when to stop",
                 fix="keep one of them",
             )
-        _positive("--duration", self.duration_s)
-        _positive("--timeout", self.timeout_s)
-        _at_least("--iterations", self.iterations, 1)
-        _at_least("--sessions", self.sessions, 1)
-        _at_least("--threads", self.threads, 1)
-        _at_least("--warmup", self.warmup, 0)
-        _at_least("--batch", self.inputs.batch, 1)
+        _positive("`duration_s`", self.duration_s)
+        _positive("`timeout`", self.timeout_s)
+        _at_least("`iterations`", self.iterations, 1)
+        _at_least("`sessions`", self.sessions, 1)
+        _at_least("`threads`", self.threads, 1)
+        _at_least("`warmup`", self.warmup, 0)
+        _at_least("`batch`", self.inputs.batch, 1)
         for name, size in self.inputs.dims.items():
-            _at_least(f"--dim {name}", size, 1)
+            _at_least(f"`dims` {name}", size, 1)
         if self.iterations is not None:
             return LegPlan(iterations=self.iterations, warmup=self.warmup)
         return LegPlan(duration_s=self.duration_s or DEFAULT_DURATION_S, warmup=self.warmup)

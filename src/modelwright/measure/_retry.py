@@ -65,7 +65,7 @@ def read_earlier(path: Path | None, arms: Sequence[Arm], options: CompareOptions
         raise UsageError(
             f"the units in {path.name} do not belong to this comparison",
             cause=f"{other} differ",
-            fix="repeat the command that wrote the file and add --retry, or leave --retry out",
+            fix="repeat the command that wrote the file and add `retry`, or leave `retry` out",
         )
     return earlier
 
@@ -80,7 +80,7 @@ def _read(path: Path) -> Earlier:
         raise InputError(
             f"{path} is no result of wright compare",
             cause=str(error).splitlines()[0],
-            fix="give --retry a file that wright compare --save wrote",
+            fix="give `retry` a file that a comparison was saved to",
         ) from None
 
 
@@ -91,7 +91,7 @@ def _what_differs(earlier: Earlier, arms: Sequence[Arm], options: CompareOptions
         "the protocols": (earlier.protocol, COMPARE_PROTOCOL),
         "the arms or their settings": ([(arm.name, arm.identity) for arm in earlier.arms], now),
         "the inputs": (earlier.inputs_digest, inputs_digest(arms[0])),
-        "--alpha or --by": ((earlier.options.alpha, earlier.options.by), (asked.alpha, asked.by)),
+        "`alpha` or `by`": ((earlier.options.alpha, earlier.options.by), (asked.alpha, asked.by)),
         "the plans of a unit": (earlier.options.unit, asked.unit),
     }
     return next((name for name, (before, after) in pairs.items() if before != after), None)

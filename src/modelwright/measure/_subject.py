@@ -88,7 +88,7 @@ def _refuse_sizes(inputs: InputChoice) -> None:
         raise UsageError(
             "`data` and sizes exclude each other",
             cause="the arrays in the file have their sizes already",
-            fix="leave out --batch and --dim, or the file",
+            fix="leave out `batch` and `dims`, or the file",
         )
 
 
@@ -105,6 +105,6 @@ def _batch_dims(model: ModelSummary, batch: int | None) -> dict[str, int]:
             raise UsageError(
                 f"the model cannot take a batch of {batch}",
                 cause=f"input {value.name} has a fixed batch of {first}",
-                fix="leave out --batch, or export the model with a dynamic batch",
+                fix="leave out `batch`, or export the model with a dynamic batch",
             )
     return names

@@ -142,7 +142,7 @@ def _fill(graph: Graph, value: ValueSpec, sizes: Sequence[int]) -> Fill:
     raise InputError(
         f"input {value.name} takes integers of an unknown range",
         cause="it indexes no table in the graph, and its name says nothing",
-        fix="Give real inputs with --data.",
+        fix="Give real inputs with `data`.",
     )
 
 
@@ -198,7 +198,7 @@ class _Dimensions:
             raise InputError(
                 f"dimension {axis} of input {value.name} has no size",
                 cause=f"it is symbolic ({dim}) and nothing tells how large it usually is",
-                fix=f"Give its size (--dim {dim}=512, for example), or real inputs as an .npz file.",
+                fix=f"Give its size (`dims` {dim}=512, for example), or real inputs as an .npz file.",
             )
         return size
 

@@ -70,8 +70,8 @@ def local_source(folder: Path, choices: Choices) -> HfSource:
     if choices.revision is not None:
         raise InputError(
             f"{folder.name} has no revisions",
-            cause="--revision is for models on the Hub, and this is a folder",
-            fix="Leave --revision out, or give the id of the model.",
+            cause="`revision` is for models on the Hub, and this is a folder",
+            fix="Leave `revision` out, or give the id of the model.",
         )
     refuse_foreign(folder)
     config = read_config(folder / CONFIG)
@@ -163,7 +163,7 @@ def weight_files(folder: Path) -> tuple[str, ...]:
     raise InputError(
         f"{folder.name} holds no weights",
         cause=f"neither {' nor '.join(WEIGHTS)} is there" + (f", only {', '.join(pieces[:3])}" if pieces else ""),
-        fix=f"Point at {pieces[0]} itself." if pieces else "Copy the weights there, or ask for --random-weights.",
+        fix=f"Point at {pieces[0]} itself." if pieces else "Copy the weights there, or ask for `random_weights`.",
     )
 
 
@@ -223,5 +223,5 @@ def _refuse_remote_code(name: str, config: dict[str, Any], choices: Choices) -> 
         raise InputError(
             f"{name} wants to run its own Python code",
             cause=f"its {CONFIG} has an auto_map, so the model is not one of transformers' own classes",
-            fix="Read that code first; then allow it with --trust-remote-code.",
+            fix="Read that code first; then allow it with `trust_remote_code`.",
         )

@@ -148,7 +148,7 @@ def _explain(repo: str, error: Exception) -> WrightError | Exception:
             fix="Ask for access on its page, then log in: hf auth login",
         )
     if isinstance(error, hub_errors.RevisionNotFoundError):
-        return InputError(f"{repo} has no such revision", cause=_line(error), fix="Check --revision.")
+        return InputError(f"{repo} has no such revision", cause=_line(error), fix="Check `revision`.")
     if isinstance(error, hub_errors.RepositoryNotFoundError | hub_errors.HFValidationError):
         return InputError(
             f"{repo} was not found",

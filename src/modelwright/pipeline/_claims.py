@@ -33,7 +33,7 @@ def refuse_unclaimed(store: Store, model: ModelInput, recipe: Recipe) -> None:
         raise InputError(
             f"{suspects[operator]} does not suit {target}",
             cause=f"{target.provider.name} claims none of the {count} {operator.rpartition('.')[2]} nodes it made",
-            fix=f"leave {suspects[operator]} out of --passes, or insist with --force",
+            fix=f"leave {suspects[operator]} out of `passes`, or insist with `force`",
         )
 
 

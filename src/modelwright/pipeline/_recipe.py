@@ -52,7 +52,7 @@ class Recipe(BaseModel):
 
     schema_version: Literal[2] = 2
     policy_version: int = Field(description="What `auto` meant when this was resolved.")
-    target: str = Field(description="As in --target, for example qnn-npu:soc=x-elite.")
+    target: str = Field(description="What it is for, for example qnn-npu:soc=x-elite.")
     precision: str = Field(description="The precision the finished artifact must measure.")
     export: ExportParams | None = Field(description="Hugging Face sources only.")
     optimize: OptimizeParams | None

@@ -90,7 +90,7 @@ def _precision(source: OnnxSource | HfSource, target: Target, wishes: Wishes, fi
         raise UsageError(
             f"{word} cannot be built for {target}",
             cause=f"{target.provider.name} quantizes by itself, and a quantized graph aborts its compiler",
-            fix="leave --precision out, or use fp32 or fp16",
+            fix="leave `precision` out, or use fp32 or fp16",
         )
     if switched_off and wishes.precision is None:
         return word, False
@@ -144,7 +144,7 @@ def _require_compiler(target: Target) -> None:
         raise UsageError(
             f"{target} cannot be compiled",
             cause=f"{target.provider.name} has no EPContext format",
-            fix="leave --compile out; the model is compiled when it is loaded",
+            fix="leave `compile` out; the model is compiled when it is loaded",
         )
 
 

@@ -179,7 +179,7 @@ def _top1(outputs: Outputs, sample: Sample) -> float:
         raise InputError(
             "the data has no labels",
             cause="an accuracy needs an array `label` beside the inputs",
-            fix="Add it to the data, give --metric file.py:function, or use --target-sqnr.",
+            fix="Add it to the data, give `metric` file.py:function, or use `target_sqnr`.",
         )
     first = next(iter(outputs.values())).reshape(-1)
     return float(int(np.argmax(first)) == sample.label)

@@ -145,9 +145,9 @@ class BoundSession:
             raise ExecutionError(
                 f"{self.facts.target} failed while running",
                 cause=one_line(error),
-                fix="try other sizes (--dim) or real inputs (--data)"
+                fix="try other sizes (`dims`) or real inputs (`data`)"
                 if self.facts.ep == CPU_EP
-                else "compare with --target cpu; the worker's log has the EP's own words",
+                else "compare with `target` cpu; the worker's log has the EP's own words",
             ) from None
         return dict(zip(names, values, strict=True))
 

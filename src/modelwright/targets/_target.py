@@ -129,7 +129,7 @@ def _checked(provider: ExecutionProvider, device: str | None, chip: dict[str, st
         raise UsageError(
             f"{provider.name} has no device '{device}'",
             cause=f"it drives {kinds}",
-            fix=did_you_mean(f"{provider.key}-{kind}", names) or f"use --target {names[0]}",
+            fix=did_you_mean(f"{provider.key}-{kind}", names) or f"use `target` {names[0]}",
         )
     if ISA in chip and kind != "cpu":
         raise UsageError(

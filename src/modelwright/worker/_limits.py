@@ -56,7 +56,7 @@ def limited(*, timeout: float | None = None, memory: int | None = None) -> Itera
             raise UsageError(
                 f"{value} is no limit for {name}",
                 cause="a limit is a positive number",
-                fix="--memory 8GB, --timeout 30m",
+                fix="`memory` 8GB, `timeout` 30m",
             )
     before = _said.set(_Said(timeout, memory))
     try:

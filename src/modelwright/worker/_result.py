@@ -14,9 +14,9 @@ FailureKind = Literal["crash", "timeout", "stalled", "oom", "import_error", "rai
 
 _FIXES: dict[FailureKind, str] = {
     "crash": "Look for the native library named last in the log",
-    "timeout": "Give it more time with --timeout, or look in the log for where it stood",
+    "timeout": "Give it more time with `timeout`, or look in the log for where it stood",
     "stalled": "Look in the log for where it stood still",
-    "oom": "Allow more with --memory, if the machine has it, or use a smaller model or batch; details are in the log",
+    "oom": "Allow more with `memory`, if the machine has it, or use a smaller model or batch; details are in the log",
     "import_error": "Install or repair the package; details are in the log",
     "raised": "The traceback is in the log",
 }

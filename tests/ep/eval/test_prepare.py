@@ -40,7 +40,7 @@ def test_a_row_that_is_already_arrays_needs_no_processor():
 def test_texts_without_a_processor_are_refused_with_the_way_out():
     with pytest.raises(InputError, match="there is no processor") as caught:
         prepared(None, "text-classification", {"text": "good film", "label": 1})
-    assert "--processor" in caught.value.fix
+    assert "`processor`" in caught.value.fix
 
 
 def test_a_folder_without_a_processor_is_refused(tmp_path):

@@ -110,4 +110,4 @@ def test_a_shape_that_asks_for_more_memory_than_there_may_be_is_refused():
     with limited(memory=1_000_000), pytest.raises(InputError, match="x is too large to be made up") as caught:
         generate([spec])
     assert "8 MB" in caught.value.cause
-    assert "--memory" in caught.value.fix
+    assert "`memory`" in caught.value.fix

@@ -141,7 +141,7 @@ def test_pixels_are_scaled_only_when_it_was_said():
     pixels = {"x": np.array([0, 255], np.uint8)}
     with pytest.raises(InputError, match="uint8") as caught:
         feeder(("x", "float32", ("n", 2))).feeds([pixels])
-    assert "--scale" in caught.value.fix
+    assert "`scale`" in caught.value.fix
     scaled = feeder(("x", "float32", ("n", 2)), scale=1 / 255).feeds([pixels])["x"]
     assert scaled.tolist() == [[0.0, 1.0]]
 

@@ -82,7 +82,7 @@ def test_a_folder_without_weights_is_refused_unless_random_ones_are_wanted(tmp_p
     path = folder(tmp_path, weights=None)
     with pytest.raises(InputError, match="no weights") as error:
         resolve(str(path))
-    assert "--random-weights" in error.value.fix
+    assert "`random_weights`" in error.value.fix
     source = resolve(str(path), random_weights=True)
     assert isinstance(source, HfSource)
     assert source.random_weights

@@ -58,7 +58,7 @@ def test_a_memory_limit_that_the_user_set_is_held_and_the_failure_says_how_to_ra
     assert result.failure is not None
     assert result.failure.kind == "oom"
     assert "limit of 200 MB" in result.failure.message
-    assert "--memory" in result.failure.advice
+    assert "`memory`" in result.failure.advice
 
 
 def test_time_begins_again_with_progress_but_not_when_the_user_said_how_long_it_may_take() -> None:
@@ -70,7 +70,7 @@ def test_time_begins_again_with_progress_but_not_when_the_user_said_how_long_it_
             result = worker.run(call, timeout=60)
     assert result.failure is not None
     assert result.failure.kind == "timeout"
-    assert "--timeout" in result.failure.advice
+    assert "`timeout`" in result.failure.advice
 
 
 def _stop(find: Callable[[], int]) -> threading.Thread:

@@ -114,16 +114,16 @@ class EvalTask(ABC):
             return float(self.settings[key])
         except ValueError as error:
             raise UsageError(
-                f"--set {key}={self.settings[key]} is not a number", cause=str(error), fix=f"--set {key}=1"
+                f"`settings` {key}={self.settings[key]} is not a number", cause=str(error), fix=f"`settings` {key}=1"
             ) from error
 
     def choice(self, key: str, allowed: Sequence[str]) -> str:
         word = self.settings[key]
         if word not in allowed:
             raise UsageError(
-                f"--set {key}={word} is not known",
+                f"`settings` {key}={word} is not known",
                 cause=f"{key} is one of {', '.join(allowed)}",
-                fix=did_you_mean(word, allowed) or f"--set {key}={allowed[0]}",
+                fix=did_you_mean(word, allowed) or f"`settings` {key}={allowed[0]}",
             )
         return word
 
@@ -134,7 +134,7 @@ def _known(settings: Mapping[str, str], defaults: Mapping[str, str]) -> Mapping[
             raise UsageError(
                 f"this task has no setting '{key}'",
                 cause=f"its settings are {', '.join(defaults) or 'none'}",
-                fix=did_you_mean(key, defaults) or f"leave --set {key} out",
+                fix=did_you_mean(key, defaults) or f"leave `settings` {key} out",
             )
     return settings
 
@@ -144,7 +144,7 @@ def field(row: Row, name: str, meaning: str) -> Any:
         raise InputError(
             f"the data has no '{name}'",
             cause=f"this task needs it: {meaning}; the rows hold {', '.join(sorted(row)) or 'nothing'}",
-            fix=f"Add it, or say which column it is with --column {name}=COLUMN.",
+            fix=f"Add it, or say which column it is with `columns` {name}=COLUMN.",
         )
     return row[name]
 
@@ -202,7 +202,7 @@ def pick(outputs: Outputs, names: Sequence[str], rank: int) -> NDArray[Any]:
     raise InputError(
         f"the model does not look like this task: it has no {names[0]}",
         cause=f"for one sample its outputs are {shapes}; {len(fitting)} of them have {rank} axes",
-        fix="Choose the task the model is for, or score it yourself with --metric file.py:function.",
+        fix="Choose the task the model is for, or score it yourself with `metric` file.py:function.",
     )
 
 

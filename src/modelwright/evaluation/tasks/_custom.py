@@ -56,9 +56,9 @@ def check_reference(reference: str) -> None:
     name, _, function = reference.rpartition(":")
     if not name.endswith(".py") or not function:
         raise UsageError(
-            f"cannot read --metric {reference}",
+            f"cannot read `metric` {reference}",
             cause="it is the name of a Python file, a colon and the name of a function",
-            fix="--metric my_metric.py:score",
+            fix="`metric` my_metric.py:score",
         )
     if not Path(name).is_file():
-        raise InputError(f"{name} does not exist", cause="no such file", fix="Check the path of --metric.")
+        raise InputError(f"{name} does not exist", cause="no such file", fix="Check the path of `metric`.")

@@ -55,7 +55,7 @@ class ObjectDetection(EvalTask):
             raise InputError(
                 "the model does not look like a detector",
                 cause="it has no output pred_boxes with four numbers per query",
-                fix="Score it yourself with --metric file.py:function.",
+                fix="Score it yourself with `metric` file.py:function.",
             )
         # The last class of a softmax head is "no object".
         scores = softmax(logits)[:, :-1] if self._softmax else 1 / (1 + np.exp(-logits))
@@ -133,7 +133,7 @@ def truth(row: Row, classes: int) -> tuple[NDArray[Any], NDArray[Any]]:
         raise InputError(
             f"label {int(labels.max())} does not fit the model",
             cause=f"its head has {classes} classes, numbered 0 to {classes - 1}",
-            fix="Check the labels, and --set head=sigmoid for heads without a no-object class.",
+            fix="Check the labels, and `settings` head=sigmoid for heads without a no-object class.",
         )
     if len(boxes) and ((boxes[:, 2:] < boxes[:, :2]).any() or boxes.min() < -0.01 or boxes.max() > 1.01):
         raise InputError(

@@ -93,7 +93,7 @@ class Neighbours(EvalTask):
             raise InputError(
                 f"{len(kept)} samples are too few for {self._k} neighbours",
                 cause="every sample is compared with the others",
-                fix="Use more samples, or fewer neighbours with --set k=1.",
+                fix="Use more samples, or fewer neighbours with `settings` k=1.",
             )
         right = neighbours_agree(np.stack([numbers[index][1] for index in kept]), labels, self._k)
         for index, value in zip(kept, right, strict=True):

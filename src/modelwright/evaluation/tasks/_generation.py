@@ -63,7 +63,7 @@ class WritingTask(EvalTask):
             raise InputError(
                 "there is no tokenizer to read the model's answer with",
                 cause="the labels are text and the model answers token ids",
-                fix="Give the folder of the model's tokenizer with --processor, or labels as token ids.",
+                fix="Give the folder of the model's tokenizer with `processor`, or labels as token ids.",
             )
         return label, str(self.context.tokenizer().decode(ids, skip_special_tokens=True, **decoding))
 
@@ -79,13 +79,15 @@ class WritingTask(EvalTask):
                 return [int(token) for token in word.split(",")]
             except ValueError as error:
                 raise UsageError(
-                    f"--set {key}={word} is no list of token ids", cause=str(error), fix=f"--set {key}=2,50264"
+                    f"`settings` {key}={word} is no list of token ids",
+                    cause=str(error),
+                    fix=f"`settings` {key}=2,50264",
                 ) from error
         if not known:
             raise UsageError(
                 f"with which token an answer {key}s is unknown",
-                cause="neither --set nor the configuration of a --processor folder says it",
-                fix=f"Give the model's own folder with --processor, or the token id with --set {key}=ID.",
+                cause="neither `settings` nor the configuration of a `processor` folder says it",
+                fix=f"Give the model's own folder with `processor`, or the token id with `settings` {key}=ID.",
             )
         return list(known)
 

@@ -38,7 +38,7 @@ class Segmentation(EvalTask):
             raise InputError(
                 f"class {int(label[used].max())} does not fit the model",
                 cause=f"its head has {classes} classes, numbered 0 to {classes - 1}, and {self._ignore} is ignored",
-                fix="Check the labels, or say which number is to be ignored with --set ignore=N.",
+                fix="Check the labels, or say which number is to be ignored with `settings` ignore=N.",
             )
         wanted, got = label[used].astype(np.int64), answer[used]
         both = np.bincount(wanted[wanted == got], minlength=classes)

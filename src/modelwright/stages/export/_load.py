@@ -166,7 +166,7 @@ def _untrained(folder: Path, kind: type[Any], fresh: list[str]) -> InputError:
     return InputError(
         f"{folder.name} lacks weights that {kind.__name__} needs",
         cause=f"newly initialised: {', '.join(fresh[:_SHOWN])}{more}",
-        fix="Choose the task the checkpoint was trained for, or ask for --random-weights.",
+        fix="Choose the task the checkpoint was trained for, or ask for `random_weights`.",
     )
 
 
