@@ -125,20 +125,35 @@ def test_a_reader_that_goes_away_is_not_an_error():
     assert b"Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "powershell"])
 def test_completion_scripts_are_for_this_command(wright, shell):
     answer = wright("completion", shell)
     assert answer.code == 0
     assert "_WRIGHT_COMPLETE" in answer.out
 
 
-def test_completion_offers_commands_and_options(wright):
-    def complete(words, index):
-        env = {"_WRIGHT_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(index)}
-        return wright(env=env).out
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("wright ins", "plain,inspect"),
+        ("wright sys --", "plain,--json"),
+        ("wright perf mod", "file,mod"),
+        ("wright build m.onnx --target qn", "plain,qnn-npu"),
+        ("wright build m.onnx --precision w8", "plain,w8a16"),
+        ("wright build m.onnx --passes portable,unf", "plain,portable,unfuse"),
+        ("wright eval m.onnx --task image-c", "plain,image-classification"),
+        ("wright eval m.onnx --data ra", "plain,random"),
+    ],
+)
+def test_completion_knows_commands_options_files_and_words(wright, typed, offered):
+    env = {"_WRIGHT_COMPLETE": "bash_complete", "COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
+    assert offered in wright(env=env).out
 
-    assert "inspect" in complete("wright ins", 1)
-    assert "--json" in complete("wright sys --", 2)
+
+def test_powershell_is_answered_with_kind_value_and_help(wright):
+    words = {"COMP_WORDS": "wright\nbuild\nm.onnx\n--target\nqnn-n", "COMP_WORD": "qnn-n"}
+    assert wright(env={"_WRIGHT_COMPLETE": "powershell_complete", **words}).out == "plain\tqnn-npu\t\n"
+    assert "Register-ArgumentCompleter -Native -CommandName wright" in wright("completion", "powershell").out
 
 
 def test_a_command_with_a_missing_dependency_is_listed_with_the_reason(monkeypatch):

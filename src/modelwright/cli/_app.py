@@ -29,9 +29,10 @@ from modelwright.errors import ExecutionError, UsageError, WrightError, did_you_
 from modelwright.home import HOME_VARIABLE, home
 
 if TYPE_CHECKING:
-    from modelwright.cli import _internal
+    from modelwright.cli import _internal, _powershell
 else:
     _internal = lazy("modelwright.cli._internal")
+    _powershell = lazy("modelwright.cli._powershell")
 
 
 class LazyGroup(click.Group):
@@ -86,6 +87,7 @@ def run(words: list[str]) -> int:
     """Run one command line and return its exit code."""
     _log_to_stderr()
     if "_WRIGHT_COMPLETE" in os.environ:
+        _powershell.add_powershell()
         wright.main(args=words, prog_name="wright")
     with Ending() as ending:
         try:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, get_args
 
 import click
 
+from modelwright.cli._completing import data_names, files
 from modelwright.cli._options import parse_pairs
 from modelwright.cli._types import SEED, ImageSize, Numbers, Ratio
 from modelwright.errors import UsageError
@@ -27,7 +28,7 @@ def data_options(*, required: bool = False, partly: bool = False) -> Callable[[F
     """
 
     def decorate(function: F) -> F:
-        @click.option("--data", required=required, help=_HELP)
+        @click.option("--data", required=required, shell_complete=data_names, help=_HELP)
         @click.option("--samples", type=click.IntRange(min=1), help="How many, drawn by --seed.")
         @click.option("--seed", type=SEED, help="For drawing samples and for made-up ones.  [default: 0]")
         @click.option("--scale", type=Ratio(), help="Factor for pixels, for example 1/255.")
@@ -36,9 +37,13 @@ def data_options(*, required: bool = False, partly: bool = False) -> Callable[[F
         @click.option("--size", type=ImageSize(), help="Resize images to HEIGHTxWIDTH.")
         @click.option("--layout", type=click.Choice(get_args(Layout)), help="Where the model has an image's channels.")
         @click.option("--column", multiple=True, metavar="FIELD=COLUMN", help="Where the data keeps a field.")
-        @click.option("--labels", help="A file with a label per sample: .npy, or text with one per line.")
+        @click.option(
+            "--labels", shell_complete=files, help="A file with a label per sample: .npy, or text with one per line."
+        )
         @click.option("--split", help="Of a `datasets` id.  [default: validation]")
-        @click.option("--processor", help="Folder with the model's tokenizer, image or audio processor.")
+        @click.option(
+            "--processor", shell_complete=files, help="Folder with the model's tokenizer, image or audio processor."
+        )
         @functools.wraps(function)
         def wrapper(*args: Any, data: str | None, samples: int | None, seed: int | None, **kwargs: Any) -> Any:
             about = {name: kwargs.pop(name) for name in _ABOUT}

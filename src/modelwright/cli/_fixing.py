@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from modelwright.cli._building import folder_options
+from modelwright.cli._completing import data_names, files, precision_names
 from modelwright.cli._types import Finite
 from modelwright.errors import UsageError
 
@@ -23,7 +24,11 @@ def fix_options(function: F) -> F:
     @click.option("--fix", is_flag=True, help="Find the fewest nodes to raise to 16 bits or float, and build that.")
     @click.option("--target-sqnr", type=Finite(), help="--fix until every output has this SQNR, in dB.")
     @click.option("--target-drop", help="--fix until the metric loses no more: 1% of float's, 0.01 or 1pt.")
-    @click.option("--metric", help="For --target-drop: file.py:function of (outputs, row). Default: top-1 of `label`.")
+    @click.option(
+        "--metric",
+        shell_complete=files,
+        help="For --target-drop: file.py:function of (outputs, row). Default: top-1 of `label`.",
+    )
     @click.option(
         "--raise",
         "raise_to",
@@ -32,8 +37,16 @@ def fix_options(function: F) -> F:
         show_default=True,
         help="What --fix raises nodes to; auto tries what suits the target.",
     )
-    @click.option("--precision", help="For --fix without a build folder: what the quantized model is.")
-    @click.option("--calibrated-on", help="For --fix: the data of the quantized model, or where a build's data is now.")
+    @click.option(
+        "--precision",
+        shell_complete=precision_names,
+        help="For --fix without a build folder: what the quantized model is.",
+    )
+    @click.option(
+        "--calibrated-on",
+        shell_complete=data_names,
+        help="For --fix: the data of the quantized model, or where a build's data is now.",
+    )
     @click.option("--save-recipe", type=click.Path(path_type=Path, dir_okay=False), help="Write --fix's recipe (TOML).")
     @folder_options
     @functools.wraps(function)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from modelwright._lazy import lazy
+from modelwright.cli._completing import runtime_names
 from modelwright.cli._data import data_options
 from modelwright.cli._options import Output, dim_option, parse_dims, parse_pairs
 from modelwright.errors import UsageError
@@ -52,7 +53,12 @@ def loop_options(function: F) -> F:
     @click.option(
         "--ep-option", "provider_options", multiple=True, metavar="KEY=VALUE", help="Option of the EP; repeatable."
     )
-    @click.option("--runtime", metavar="NAME", help="Measure in this runtime (see `wright runtime`).")
+    @click.option(
+        "--runtime",
+        metavar="NAME",
+        shell_complete=runtime_names,
+        help="Measure in this runtime (see `wright runtime`).",
+    )
     @wait_option
     @functools.wraps(function)
     def wrapper(*args: Any, warmup: str, provider_options: tuple[str, ...], **kwargs: Any) -> Any:

@@ -18,6 +18,7 @@ from modelwright._json import dumps, plain
 from modelwright._lazy import lazy
 from modelwright._output import check_output, write_output
 from modelwright._text import visible_json
+from modelwright.cli._completing import target_names, task_names
 from modelwright.cli._streams import is_unicode, say
 from modelwright.cli._types import Duration, Size
 from modelwright.errors import UsageError
@@ -179,7 +180,7 @@ def source_options(function: F) -> F:
     """Adds MODEL and what can be said about a source; hands the command `model` and `about` it."""
 
     @model_options
-    @click.option("--task", help="What the model is for; by default its architecture says.")
+    @click.option("--task", shell_complete=task_names, help="What the model is for; by default its architecture says.")
     @click.option("--revision", help="Branch, tag or commit of a Hub model.")
     @click.option("--random-weights", is_flag=True, help="Build a config-only folder with seeded random weights.")
     @click.option("--trust-remote-code", is_flag=True, help="Run Python code that comes with the model.")
@@ -196,7 +197,13 @@ def source_options(function: F) -> F:
 def target_options(function: F) -> F:
     """Adds --target (several allowed) or --ep with --device; hands the command `targets`, None when nothing is said."""
 
-    @click.option("--target", "targets", multiple=True, help="EP and device, for example qnn-npu or cpu. Repeatable.")
+    @click.option(
+        "--target",
+        "targets",
+        multiple=True,
+        shell_complete=target_names,
+        help="EP and device, for example qnn-npu or cpu. Repeatable.",
+    )
     @click.option("--ep", help="The execution provider, instead of --target.")
     @click.option("--device", help="The device of --ep: npu, gpu or cpu.")
     @functools.wraps(function)

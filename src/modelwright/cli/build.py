@@ -9,6 +9,7 @@ import click
 
 from modelwright.cli._building import folder_options, run_build, words
 from modelwright.cli._call import VerbCall, answer
+from modelwright.cli._completing import pass_names, precision_names
 from modelwright.cli._data import data_options
 from modelwright.cli._options import (
     Output,
@@ -28,8 +29,16 @@ if TYPE_CHECKING:
 @source_options
 @target_options
 @click.option("-r", "--recipe", type=click.Path(path_type=Path), help="Recipe file (TOML or JSON), whole or partial.")
-@click.option("--precision", help="fp32, fp16, w8a8, w8a16, w4a16 … Default: what the target's policy says.")
-@click.option("--passes", help="Optimizer passes or presets, separated by commas; `none` for none. Default: portable.")
+@click.option(
+    "--precision",
+    shell_complete=precision_names,
+    help="fp32, fp16, w8a8, w8a16, w4a16 … Default: what the target's policy says.",
+)
+@click.option(
+    "--passes",
+    shell_complete=pass_names,
+    help="Optimizer passes or presets, separated by commas; `none` for none. Default: portable.",
+)
 @click.option("--force", is_flag=True, help="Keep passes whose operators the target's EP does not claim.")
 @dim_option
 @click.option("--opset", type=int, help="The opset the model must have.")

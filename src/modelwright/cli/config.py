@@ -10,6 +10,7 @@ import click
 from modelwright._lazy import lazy
 from modelwright._output import check_output
 from modelwright.cli._call import VerbCall, as_python
+from modelwright.cli._completing import precision_names, task_names
 from modelwright.cli._data import data_options
 from modelwright.cli._options import Output, optional_model, require_model, target_option, verb_options, write_document
 from modelwright.cli._streams import write_utf8
@@ -23,10 +24,10 @@ else:
 
 @click.command("config")
 @optional_model
-@click.option("--task", help="What the model is for; by default its architecture says.")
+@click.option("--task", shell_complete=task_names, help="What the model is for; by default its architecture says.")
 @click.option("--random-weights", is_flag=True, help="For a config-only folder.")
 @target_option
-@click.option("--precision", help="As in `wright build`.")
+@click.option("--precision", shell_complete=precision_names, help="As in `wright build`.")
 @data_options(partly=True)
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of recipes instead.")
 @verb_options

@@ -8,6 +8,7 @@ import click
 
 from modelwright._lazy import lazy
 from modelwright.cli._call import Answering, VerbCall, answer
+from modelwright.cli._completing import files, target_names, task_names
 from modelwright.cli._data import data_options
 from modelwright.cli._exits import CANNOT_TELL, NO
 from modelwright.cli._options import (
@@ -38,8 +39,14 @@ else:
     help="What it must not fall behind: .onnx, build folder or Hugging Face.",
 )
 @data_options(required=True)
-@click.option("--task", help="How rows are scored, for example image-classification; a wrong word lists them all.")
-@click.option("--metric", help="Your own score instead of a task: file.py:function of (outputs, row).")
+@click.option(
+    "--task",
+    shell_complete=task_names,
+    help="How rows are scored, for example image-classification; a wrong word lists them all.",
+)
+@click.option(
+    "--metric", shell_complete=files, help="Your own score instead of a task: file.py:function of (outputs, row)."
+)
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of the task. Repeatable.")
 @click.option("--max-drop", help="Allowed loss: 1% of the reference, 0.01 in the metric's unit, or 1pt.")
 @click.option("--span", type=Finite(), help="How much worse one sample's score can get, where the metric cannot know.")
@@ -49,7 +56,13 @@ else:
     "--min-sqnr", "min_sqnr_db", type=Finite(), help="With --outputs: dB, of the worst sample of every output."
 )
 @target_option
-@click.option("--reference-target", default="cpu", show_default=True, help="What the reference runs on.")
+@click.option(
+    "--reference-target",
+    default="cpu",
+    show_default=True,
+    shell_complete=target_names,
+    help="What the reference runs on.",
+)
 @limit_options
 @verb_options
 @html_option

@@ -10,6 +10,7 @@ import click
 from modelwright._lazy import lazy
 from modelwright.cli._building import folder_options, run_build, words
 from modelwright.cli._call import VerbCall
+from modelwright.cli._completing import pass_names
 from modelwright.cli._options import (
     Output,
     dim_option,
@@ -34,7 +35,13 @@ _ONLY = {"quantize": False, "compile": False}
 
 @click.command("optimize")
 @optional_model
-@click.option("--passes", default="portable", show_default=True, help="Passes or presets, separated by commas.")
+@click.option(
+    "--passes",
+    default="portable",
+    show_default=True,
+    shell_complete=pass_names,
+    help="Passes or presets, separated by commas.",
+)
 @dim_option
 @click.option("--opset", type=int, help="Convert to this opset.")
 @click.option("--list", "listing", is_flag=True, help="List every pass and preset.")

@@ -9,6 +9,7 @@ import click
 
 from modelwright.cli._building import folder_options, run_build, words
 from modelwright.cli._call import VerbCall
+from modelwright.cli._completing import precision_names
 from modelwright.cli._data import data_options
 from modelwright.cli._options import Output, limit_options, model_options, target_option, verb_options
 
@@ -19,7 +20,11 @@ if TYPE_CHECKING:
 @click.command("quantize")
 @model_options
 @click.option(
-    "-p", "--precision", required=True, help="fp16, dynamic, w8a8, w8a16, w16a16, w4a16, int4, chains like w8a8+fp16."
+    "-p",
+    "--precision",
+    required=True,
+    shell_complete=precision_names,
+    help="fp16, dynamic, w8a8, w8a16, w16a16, w4a16, int4, chains like w8a8+fp16.",
 )
 @data_options()
 @click.option(

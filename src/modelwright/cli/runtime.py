@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from modelwright._lazy import lazy
+from modelwright.cli._completing import runtime_names
 from modelwright.cli._options import Output, output_options
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def list_(out: Output) -> None:
 
 
 @command.command("remove")
-@click.argument("name")
+@click.argument("name", shell_complete=runtime_names)
 @output_options
 def remove(name: str, out: Output) -> None:
     """Delete the runtime NAME, also a broken one."""

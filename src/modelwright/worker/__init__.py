@@ -6,7 +6,7 @@ from modelwright.worker._limits import limited, memory_ceiling
 from modelwright.worker._result import CallResult, Failure, FailureKind
 from modelwright.worker._runner import progress, user_code
 from modelwright.worker._runtime import Runtime
-from modelwright.worker._runtimes import RuntimeStatus, find_runtime, list_runtimes, remove_runtime
+from modelwright.worker._runtimes import RuntimeStatus, find_runtime, list_runtimes, remove_runtime, runtime_names
 from modelwright.worker._so_far import SoFar, read_so_far
 from modelwright.worker._task import Task, TaskFunction, task
 from modelwright.worker._worker import Worker, run
@@ -32,6 +32,7 @@ __all__ = [
     "read_so_far",
     "remove_runtime",
     "run",
+    "runtime_names",
     "task",
     "user_code",
 ]

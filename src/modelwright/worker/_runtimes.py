@@ -40,12 +40,12 @@ class RuntimeStatus:
 
 def list_runtimes() -> tuple[RuntimeStatus, ...]:
     """Every runtime, each tried in a child: its interpreter must start and import onnxruntime."""
-    return tuple(_check(name) for name in _names())
+    return tuple(_check(name) for name in runtime_names())
 
 
 def find_runtime(name: str) -> Runtime:
     """The runtime of this name. It is not tried: the first task will show."""
-    names = _names()
+    names = runtime_names()
     if name not in names:
         close = difflib.get_close_matches(name, names, n=1)
         known = f"Known: {', '.join(names)}." if names else "There are none yet."
@@ -66,7 +66,7 @@ def find_runtime(name: str) -> Runtime:
 
 def remove_runtime(name: str) -> None:
     """Delete a runtime, also a broken one."""
-    if name not in _names():
+    if name not in runtime_names():
         find_runtime(name)
     with locked(name):
         erase(name)
@@ -126,7 +126,8 @@ def read_record(name: str) -> Runtime | None:
         return None
 
 
-def _names() -> list[str]:
+def runtime_names() -> list[str]:
+    """What there is by that name, in whatever state."""
     root = home.runtimes_dir()
     if not root.is_dir():
         return []

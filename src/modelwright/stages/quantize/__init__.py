@@ -17,6 +17,7 @@ from modelwright.stages.quantize._precision import (
     Step,
     canonical,
     integer_products,
+    precision_words,
     reduces_range,
     steps_of,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "canonical",
     "integer_products",
     "name_all",
+    "precision_words",
     "reduces_range",
     "run_quantize",
     "static_operators",

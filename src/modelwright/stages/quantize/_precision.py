@@ -86,15 +86,20 @@ def reduces_range(params: QuantizeParams) -> bool:
 
 def _step(word: str) -> Step:
     if word in REFUSED:
-        raise InputError(f"{word} cannot be produced", cause=REFUSED[word], fix=f"Choose one of {', '.join(_words())}.")
+        raise InputError(
+            f"{word} cannot be produced", cause=REFUSED[word], fix=f"Choose one of {', '.join(precision_words())}."
+        )
     if word not in STEPS:
         raise InputError(
             f"{word or 'an empty word'} is not a precision",
-            cause=f"the precisions are {', '.join(_words())}",
-            fix=(did_you_mean(word, _words()) or "Choose one of them, or a chain such as w8a16+fp16.").capitalize(),
+            cause=f"the precisions are {', '.join(precision_words())}",
+            fix=(
+                did_you_mean(word, precision_words()) or "Choose one of them, or a chain such as w8a16+fp16."
+            ).capitalize(),
         )
     return STEPS[word]
 
 
-def _words() -> tuple[str, ...]:
+def precision_words() -> tuple[str, ...]:
+    """Every precision that can be asked for."""
     return (*STEPS, *ALIASES)
