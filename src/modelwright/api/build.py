@@ -9,8 +9,7 @@ from typing import Any
 from modelwright import pipeline
 from modelwright.api._kept import kept
 from modelwright.api._opened import opened
-from modelwright.errors import UsageError
-from modelwright.models import BuildSource, Choices, HfSource, OnnxSource, Source, resolve
+from modelwright.models import BuildSource, Choices, HfSource, OnnxSource, Source, onnx_of, resolve
 from modelwright.pipeline import Builds, Plans, Recipe, TargetPlan, Wishes
 from modelwright.store import Store
 from modelwright.targets import Target, parse_target, parse_targets
@@ -132,15 +131,9 @@ def config(
 
 
 def _buildable(model: str | Path | Source, choices: Choices) -> OnnxSource | HfSource:
-    """ONNX files and Hugging Face models; a build folder is already built."""
+    """ONNX files and Hugging Face models as they are; of a build folder its model."""
     source = resolve(model, **vars(choices))
-    if isinstance(source, BuildSource):
-        raise UsageError(
-            "that is a finished build",
-            cause="the folder has a wright.json",
-            fix="give the model it was built from, or use it with analyze, perf or compare",
-        )
-    return source
+    return OnnxSource(str(onnx_of(source))) if isinstance(source, BuildSource) else source
 
 
 def _data(data: Data | str | None) -> Data | None:

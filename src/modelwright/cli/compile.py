@@ -9,20 +9,32 @@ import click
 
 from modelwright.cli._building import folder_options, run_build
 from modelwright.cli._call import VerbCall
-from modelwright.cli._options import Output, limit_options, model_options, target_option, verb_options
+from modelwright.cli._options import (
+    Output,
+    dim_option,
+    limit_options,
+    model_options,
+    parse_dims,
+    target_option,
+    verb_options,
+)
 
 
 @click.command("compile")
 @model_options
 @target_option
+@dim_option
 @click.option("--embed", is_flag=True, help="Put the compiled binary into the .onnx file.")
 @folder_options
 @limit_options
 @verb_options
-def command(model: str, target: str, embed: bool, output: Path | None, overwrite: bool, out: Output) -> int:
+def command(
+    model: str, target: str, dims: tuple[str, ...], embed: bool, output: Path | None, overwrite: bool, out: Output
+) -> int:
     """Compile MODEL, as it is, to an EPContext model; the result is loaded and run before it counts."""
     recipe: dict[str, Any] = {"optimize": False, "quantize": False}
     if embed:
         recipe["compile"] = {"embed": True}
-    call = VerbCall("build", model, target, recipe=recipe, compile=True, output=output, overwrite=overwrite)
+    where = {"dims": parse_dims(dims) or None, "output": output, "overwrite": overwrite}
+    call = VerbCall("build", model, target, recipe=recipe, compile=True, **where)
     return run_build("compile", call, out)

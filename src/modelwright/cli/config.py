@@ -12,7 +12,15 @@ from modelwright._output import check_output
 from modelwright.cli._call import VerbCall, as_python
 from modelwright.cli._completing import precision_names, task_names
 from modelwright.cli._data import data_options
-from modelwright.cli._options import Output, optional_model, require_model, target_option, verb_options, write_document
+from modelwright.cli._options import (
+    Output,
+    limit_options,
+    optional_model,
+    require_model,
+    target_option,
+    verb_options,
+    write_document,
+)
 from modelwright.cli._streams import write_utf8
 
 if TYPE_CHECKING:
@@ -30,6 +38,7 @@ else:
 @click.option("--precision", shell_complete=precision_names, help="As in `wright build`.")
 @data_options(partly=True)
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of recipes instead.")
+@limit_options
 @verb_options
 def command(model: str | None, target: str, schema: bool, out: Output, **said: Any) -> None:
     """Write the resolved recipe of a build: every `auto` turned into a value, ready to be edited and kept.

@@ -60,7 +60,7 @@ def command(
     overwrite: bool,
     out: Output,
 ) -> int:
-    """Run named passes on MODEL (.onnx) and check that it still computes the same."""
+    """Run named passes on MODEL and check that it still computes the same."""
     if listing:
         table = {"passes": optimizing.passes(), "presets": optimizing.PRESETS}
         out.answer("optimize", table, report.render_table)

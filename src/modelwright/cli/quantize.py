@@ -11,7 +11,15 @@ from modelwright.cli._building import folder_options, run_build, words
 from modelwright.cli._call import VerbCall
 from modelwright.cli._completing import precision_names
 from modelwright.cli._data import data_options
-from modelwright.cli._options import Output, limit_options, model_options, target_option, verb_options
+from modelwright.cli._options import (
+    Output,
+    dim_option,
+    limit_options,
+    model_options,
+    parse_dims,
+    target_option,
+    verb_options,
+)
 
 if TYPE_CHECKING:
     from modelwright.vocabulary import Data
@@ -33,6 +41,7 @@ if TYPE_CHECKING:
 @click.option("--per-channel/--per-tensor", default=None, help="A scale per output channel of weights, or one for all.")
 @click.option("--symmetric", is_flag=True, default=None, help="Symmetric activations.")
 @target_option
+@dim_option
 @click.option(
     "--reduce-range/--no-reduce-range",
     default=None,
@@ -45,15 +54,15 @@ if TYPE_CHECKING:
 @limit_options
 @verb_options
 def command(
-    model: str, precision: str, data: Data, target: str, output: Path | None,
+    model: str, precision: str, data: Data, target: str, dims: tuple[str, ...], output: Path | None,
     overwrite: bool, out: Output, **said: Any,
 ) -> int:  # fmt: skip
-    """Quantize MODEL (.onnx), measure the bits that came out, and compare it with the original.
+    """Quantize MODEL, measure the bits that came out, and compare it with the original.
 
     Fails when the measured bits are not what the precision says, and exits 1 when the result is too far off.
     """
     recipe = {"optimize": False, "compile": False, "quantize": _section(said)}
-    where = {"output": output, "overwrite": overwrite}
+    where = {"dims": parse_dims(dims) or None, "output": output, "overwrite": overwrite}
     call = VerbCall("build", model, target, recipe=recipe, precision=precision, data=data, **where)
     return run_build("quantize", call, out)
 
