@@ -6,11 +6,16 @@ import io
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from modelwright._lazy import lazy
 from modelwright.report.screen import Screen
 from modelwright.vocabulary import Result
 
 if TYPE_CHECKING:
     import rich.console
+
+    from modelwright.report import html as pages
+else:
+    pages = lazy("modelwright.report.html")
 
 _RENDERERS = {
     "Analyses": "analysis.render_analyses",
@@ -33,7 +38,10 @@ def render(result: Result, console: rich.console.Console) -> None:
 
 
 def to_html(result: Result) -> str:
-    """The same answer as a fragment of HTML, for a notebook."""
+    """The same answer for the cell of a notebook: its page, or what its command prints."""
+    page = pages.notebook(result)
+    if page is not None:
+        return page
     screen = Screen(io.StringIO(), width=_WIDTH)
     screen.record = True
     render(result, screen)

@@ -1,6 +1,6 @@
 """The EP catalogue as data, targets as values, and what this machine can run."""
 
-from modelwright.targets._asked import mapped_data
+from modelwright.targets._assignment import mapped_data
 from modelwright.targets._binding import (
     Binding,
     GraphOptimization,
@@ -25,6 +25,7 @@ from modelwright.targets._placement import (
 from modelwright.targets._plugins import LIBRARIES_VARIABLE, Plugin, installed_plugins, library_digest
 from modelwright.targets._probe import Builtin, EpDevice, new_options
 from modelwright.targets._products import products_saturate
+from modelwright.targets._reference_sessions import open_as_meant, open_as_written, open_exact
 from modelwright.targets._session import (
     AssignedGroup,
     AssignedNode,
@@ -37,7 +38,6 @@ from modelwright.targets._session import (
 )
 from modelwright.targets._survey import EpRow, RuntimeRow, Status, Survey, survey
 from modelwright.targets._target import Target, known_targets, make_target, parse_target, parse_targets
-from modelwright.targets._written import open_as_meant, open_as_written, open_exact
 from modelwright.targets.eps import (
     DeviceBlock,
     DeviceOp,

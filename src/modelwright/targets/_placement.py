@@ -10,7 +10,7 @@ from typing import Literal
 
 from modelwright.errors import ExecutionError
 from modelwright.graph import Graph, load
-from modelwright.targets._asked import (
+from modelwright.targets._assignment import (
     Item,
     Located,
     Question,

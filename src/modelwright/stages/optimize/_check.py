@@ -18,10 +18,10 @@ from modelwright.stages.optimize._ort import OrtRequest
 from modelwright.stages.optimize._refuse import refuse
 from modelwright.stages.optimize._run import scratch_folder
 from modelwright.stages.optimize._table import Pass, find_pass, passes, resolve_passes
-from modelwright.stages.optimize._thin import Thin, thin_copy
-from modelwright.stages.optimize._trace import thin_probe
+from modelwright.stages.optimize._trace import probe_without_weights
 from modelwright.stages.optimize._transformers import Fused, fuse, loaded_proto
 from modelwright.stages.optimize._types import PassEffect
+from modelwright.stages.optimize._without_weights import WeightlessModel, without_weights
 from modelwright.worker import progress, run, task
 
 if TYPE_CHECKING:
@@ -71,8 +71,8 @@ class _Trials:
         self._scratch = scratch
         source = read_source(model)
         refuse(snapshot(source.model), ())
-        self._thin = thin_copy(source.model, scratch)
-        self._probed: dict[OrtRequest, Thin] = {}
+        self._thin = without_weights(source.model, scratch)
+        self._probed: dict[OrtRequest, WeightlessModel] = {}
         self.kinds: dict[str, Callable[[Pass], tuple[Snapshot, Snapshot, Fused]]] = {
             "ort": self._ort,
             "transformers": self._fusion,
@@ -83,12 +83,12 @@ class _Trials:
     def _ort(self, row: Pass) -> tuple[Snapshot, Snapshot, Fused]:
         request = OrtRequest.of(resolve_passes([row.name]))
         before = self._probe(request.only(name for name in request.names if name != row.name))
-        after = thin_probe(self._scratch, request)(before, request.names)
+        after = probe_without_weights(self._scratch, request)(before, request.names)
         return before.found, after.found, Fused(before.found != after.found)
 
-    def _probe(self, request: OrtRequest) -> Thin:
+    def _probe(self, request: OrtRequest) -> WeightlessModel:
         if request not in self._probed:
-            self._probed[request] = thin_probe(self._scratch, request)(self._thin, request.names)
+            self._probed[request] = probe_without_weights(self._scratch, request)(self._thin, request.names)
         return self._probed[request]
 
     def _fusion(self, row: Pass) -> tuple[Snapshot, Snapshot, Fused]:

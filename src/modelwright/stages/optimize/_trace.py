@@ -13,10 +13,10 @@ from pathlib import Path
 
 from modelwright.stages.optimize._inventory import Snapshot, effect
 from modelwright.stages.optimize._ort import OrtRequest, optimize_bytes
-from modelwright.stages.optimize._thin import Thin, fold_movement, read_thin
 from modelwright.stages.optimize._types import PassEffect
+from modelwright.stages.optimize._without_weights import WeightlessModel, fold_movement, read_thin
 
-Probe = Callable[[Thin, Sequence[str]], Thin]
+Probe = Callable[[WeightlessModel, Sequence[str]], WeightlessModel]
 
 _FOLDING = "constant_folding"
 
@@ -29,11 +29,11 @@ class Trace:
     final: Snapshot
 
 
-def thin_probe(scratch: Path, request: OrtRequest) -> Probe:
+def probe_without_weights(scratch: Path, request: OrtRequest) -> Probe:
     """Sessions on copies without the big weights."""
     output = scratch / "probe.onnx"
 
-    def probe(start: Thin, names: Sequence[str]) -> Thin:
+    def probe(start: WeightlessModel, names: Sequence[str]) -> WeightlessModel:
         optimize_bytes(start.data, start.folder, output, request.only(names))
         return read_thin(output, scratch)
 
@@ -44,14 +44,14 @@ def full_probe(model: bytes, folder: Path, scratch: Path, request: OrtRequest) -
     """Sessions on the model itself: slower, and right also where the values of big weights matter."""
     output = scratch / "probe.onnx"
 
-    def probe(start: Thin, names: Sequence[str]) -> Thin:
+    def probe(start: WeightlessModel, names: Sequence[str]) -> WeightlessModel:
         optimize_bytes(model, folder, output, request.only(names), beside=True)
         return read_thin(output, start.folder)
 
     return probe
 
 
-def trace(names: Sequence[str], base: Thin, probe: Probe) -> Trace:
+def trace(names: Sequence[str], base: WeightlessModel, probe: Probe) -> Trace:
     """`base` is what onnxruntime makes of the model with no pass at all."""
     # Constant folding comes first in the table and moves the most bytes: all other sessions start behind it.
     first = probe(fold_movement(base) if names[0] == _FOLDING else base, names[:1])

@@ -16,10 +16,10 @@ from modelwright.stages.optimize._interface import convert_opset, fix_dims
 from modelwright.stages.optimize._inventory import Snapshot, effect, every_node, snapshot
 from modelwright.stages.optimize._ort import CARELESS, OrtRequest, optimize_bytes, step_aside
 from modelwright.stages.optimize._table import find_pass
-from modelwright.stages.optimize._thin import thin_copy, with_weights
-from modelwright.stages.optimize._trace import full_probe, thin_probe, trace
+from modelwright.stages.optimize._trace import full_probe, probe_without_weights, trace
 from modelwright.stages.optimize._transformers import fuse, loaded_proto
 from modelwright.stages.optimize._types import OptimizeParams, PassEffect
+from modelwright.stages.optimize._without_weights import with_weights, without_weights
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -75,8 +75,8 @@ class WorkingModel:
         before, request = snapshot(self.model), OrtRequest.of(names)
         # A model that onnxruntime has optimized before.
         step_aside(self.model, [name for name in self.model.graph.initializers if name.startswith(CARELESS)])
-        probe = thin_probe(scratch, request)
-        imported = probe(thin_copy(self.model, scratch), ())
+        probe = probe_without_weights(scratch, request)
+        imported = probe(without_weights(self.model, scratch), ())
         self.steps.append(effect(ORT_IMPORT, before, imported.found, fired=before.ops != imported.found.ops))
         full, output = ir.to_proto(with_weights(imported, self.model)).SerializeToString(), scratch / "ort.onnx"
         large = graphs.needs_data_file(self.model)

@@ -25,7 +25,7 @@ _BIG = 16 * 1024
 
 
 @dataclass(frozen=True)
-class Thin:
+class WeightlessModel:
     """The graph as bytes, and the names in it.
 
     Its big weights are one hole in a file of `folder`; small constants keep their values.
@@ -37,8 +37,8 @@ class Thin:
     names: frozenset[str]
 
 
-def thin_copy(model: ir.Model, folder: Path) -> Thin:
-    """A thin copy of a model; the model itself stays as it is."""
+def without_weights(model: ir.Model, folder: Path) -> WeightlessModel:
+    """A copy without big weights of a model; the model itself stays as it is."""
     weights = {value: value.const_value for graph in model.graphs() for value in graph.initializers.values()}
     try:
         for value, tensor in weights.items():
@@ -52,14 +52,14 @@ def thin_copy(model: ir.Model, folder: Path) -> Thin:
                 )
             elif isinstance(tensor, ir.ExternalTensor):
                 value.const_value = ir.tensor(tensor.numpy(), dtype=tensor.dtype, name=value.name)
-        return _thin(ir.to_proto(model), folder)
+        return _light(ir.to_proto(model), folder)
     finally:
         for value, tensor in weights.items():
             value.const_value = tensor
 
 
-def read_thin(path: Path, folder: Path) -> Thin:
-    """A thin copy of what onnxruntime wrote: weights it computed anew become holes too."""
+def read_thin(path: Path, folder: Path) -> WeightlessModel:
+    """A copy without big weights of what onnxruntime wrote: weights it computed anew become holes too."""
     proto = onnx.load(str(path), load_external_data=False)
     for tensor in proto.graph.initializer:
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
@@ -69,12 +69,12 @@ def read_thin(path: Path, folder: Path) -> Thin:
         if size >= _BIG:
             _grow(folder, size)
             _empty(tensor, size)
-    return _thin(proto, folder)
+    return _light(proto, folder)
 
 
-def with_weights(thin: Thin, model: ir.Model) -> ir.Model:
-    """The graph of `thin` with the weights of the model that it was made from."""
-    full: ir.Model = ir.from_proto(onnx.ModelProto.FromString(thin.data))
+def with_weights(light: WeightlessModel, model: ir.Model) -> ir.Model:
+    """The graph of `light` with the weights of the model that it was made from."""
+    full: ir.Model = ir.from_proto(onnx.ModelProto.FromString(light.data))
     held = {name: value.const_value for name, value in model.graph.initializers.items()}
     # onnxruntime makes initializers of Constant nodes.
     held |= {node.outputs[0].name or "": _constant(node) for node in model.graph if node.op_type == "Constant"}
@@ -89,15 +89,15 @@ def _constant(node: ir.Node) -> ir.TensorProtocol | None:
     return found.as_tensor() if found is not None else None
 
 
-def fold_movement(thin: Thin) -> Thin:
+def fold_movement(light: WeightlessModel) -> WeightlessModel:
     """What constant folding makes of transposed and cast weights, without moving the zeros around."""
-    proto = onnx.ModelProto.FromString(thin.data)
+    proto = onnx.ModelProto.FromString(light.data)
     weights = {tensor.name: tensor for tensor in proto.graph.initializer}
     outputs = {value.name for value in proto.graph.output}
-    kept = [node for node in proto.graph.node if not _fold(node, weights, outputs, proto, thin.folder)]
+    kept = [node for node in proto.graph.node if not _fold(node, weights, outputs, proto, light.folder)]
     del proto.graph.node[:]
     proto.graph.node.extend(kept)
-    return _thin(proto, thin.folder)
+    return _light(proto, light.folder)
 
 
 def _fold(
@@ -120,7 +120,7 @@ def _fold(
     return True
 
 
-def _thin(proto: onnx.ModelProto, folder: Path) -> Thin:
+def _light(proto: onnx.ModelProto, folder: Path) -> WeightlessModel:
     counts = Counter(op_label(node.domain, node.op_type) for node in _nodes(proto))
     # Sorted, and without the inferred shapes: the order in the file is onnxruntime's own affair.
     parts = (*proto.graph.node, *proto.graph.output, *proto.graph.initializer)
@@ -128,7 +128,7 @@ def _thin(proto: onnx.ModelProto, folder: Path) -> Thin:
     found = Snapshot(tuple(sorted(counts.items())), digest.digest())
     names = {tensor.name for tensor in proto.graph.initializer}
     names.update(name for node in proto.graph.node for name in node.output)
-    return Thin(proto.SerializeToString(), folder, found, frozenset(names))
+    return WeightlessModel(proto.SerializeToString(), folder, found, frozenset(names))
 
 
 def _empty(tensor: onnx.TensorProto, size: int) -> None:
