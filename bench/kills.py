@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from modelwright.measure._sink import read_samples
+from modelwright.measure.timing._sink import read_samples
 
 ROOT = Path(__file__).parents[1]
 MODEL, DATA = ROOT / "demo/fashion_cnn.onnx", ROOT / "demo/fashion_test.npz"

@@ -15,7 +15,7 @@ import numpy as np
 
 from bench.nets import layers
 from modelwright.measure import InputChoice, LegPlan, Telemetry, make_subject, measure_leg, read_samples
-from modelwright.measure._seat import Seat
+from modelwright.measure.timing._session_process import SessionProcess
 from modelwright.targets import BoundSession, SessionSpec, open_session, parse_target
 from modelwright.worker import run as run_in_child
 from modelwright.worker import task
@@ -50,14 +50,14 @@ def _watched_ratio(model: Path, folder: Path) -> float:
     subject = make_subject(model, InputChoice())
     plan = LegPlan(duration_s=WATCHED_S, warmup=0)
     medians: dict[bool, list[float]] = {True: [], False: []}
-    with Seat() as seat, Telemetry() as telemetry:
-        opened = seat.open(model, parse_target("cpu"), SessionSpec(threads=1), subject.feeds)
+    with SessionProcess() as process, Telemetry() as telemetry:
+        opened = process.open(model, parse_target("cpu"), SessionSpec(threads=1), subject.feeds)
         for number in range(WATCHED_BLOCKS):
             for place, watched in enumerate((True, False, False, True)):
                 file = folder / f"samples-{number}-{place}"
                 if watched:
                     telemetry.start(opened.pid)
-                seat.measure(plan, file, 60).unwrap()
+                process.measure(plan, file, 60).unwrap()
                 if watched:
                     telemetry.stop()
                 medians[watched].append(float(np.median(read_samples(file)[1])))

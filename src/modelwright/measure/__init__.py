@@ -1,27 +1,6 @@
 """Measurements: one timing loop, what watches it, and comparisons that end in a verdict."""
 
 from modelwright.measure._against import Against, Changed, TypicalTime, against
-from modelwright.measure._arm_spec import ArmSpec, parse_arm, parse_arms
-from modelwright.measure._compare import compare
-from modelwright.measure._compare_types import (
-    COMPARE_PROTOCOL,
-    ArmResult,
-    CompareOptions,
-    CompareResult,
-    ComparisonFailed,
-    ComparisonInterrupted,
-)
-from modelwright.measure._leg import Leg, LegPlan, measure_leg, typical_ms
-from modelwright.measure._lock import measurement_lock
-from modelwright.measure._monitor_contract import (
-    Monitor,
-    Monitored,
-    Runs,
-    Window,
-    require_effective,
-    run_monitored,
-)
-from modelwright.measure._outputs import OutputCheck
 from modelwright.measure._perf import perf
 from modelwright.measure._perf_types import (
     PROTOCOL,
@@ -36,16 +15,37 @@ from modelwright.measure._perf_types import (
     SessionRecord,
     Throughput,
 )
-from modelwright.measure._sentence import quantile_name
-from modelwright.measure._sink import SampleSink, read_samples, recent_samples
-from modelwright.measure._stats import Latency, latency
-from modelwright.measure._subject import InputChoice, InputFact, Subject, make_subject
-from modelwright.measure._telemetry import Telemetry
-from modelwright.measure._telemetry_types import Meter, NoMeter, TelemetryResult, TelemetrySeries
-from modelwright.measure._trace import TraceOptions, trace
-from modelwright.measure._trace_monitor import TraceMonitor
-from modelwright.measure._trace_types import Operator, OpTrace, ShareSpread, TraceReason, TraceShare, TraceStatus
-from modelwright.measure._unit import UnitPlan, UnitRecord
+from modelwright.measure.races._arm_spec import ArmSpec, parse_arm, parse_arms
+from modelwright.measure.races._compare import compare
+from modelwright.measure.races._outputs import OutputCheck
+from modelwright.measure.races._sentence import quantile_name
+from modelwright.measure.races._types import (
+    COMPARE_PROTOCOL,
+    ArmResult,
+    CompareOptions,
+    CompareResult,
+    ComparisonFailed,
+    ComparisonInterrupted,
+)
+from modelwright.measure.races._unit import UnitPlan, UnitRecord
+from modelwright.measure.telemetry._telemetry import Telemetry
+from modelwright.measure.telemetry._types import Meter, NoMeter, TelemetryResult, TelemetrySeries
+from modelwright.measure.timing._leg import Leg, LegPlan, measure_leg, typical_ms
+from modelwright.measure.timing._lock import measurement_lock
+from modelwright.measure.timing._sink import SampleSink, read_samples, recent_samples
+from modelwright.measure.timing._stats import Latency, latency
+from modelwright.measure.timing._subject import InputChoice, InputFact, Subject, make_subject
+from modelwright.measure.traces._monitor import TraceMonitor
+from modelwright.measure.traces._monitor_contract import (
+    Monitor,
+    Monitored,
+    Runs,
+    Window,
+    require_effective,
+    run_monitored,
+)
+from modelwright.measure.traces._trace import TraceOptions, trace
+from modelwright.measure.traces._types import Operator, OpTrace, ShareSpread, TraceReason, TraceShare, TraceStatus
 
 __all__ = [
     "COMPARE_PROTOCOL",

@@ -14,8 +14,8 @@ from statistics import median
 from typing import Any, ClassVar
 
 from modelwright.evidence import SHOWN, Environment, Record, RecordHead
-from modelwright.measure._compare_types import CompareResult
 from modelwright.measure._perf_types import PerfResult
+from modelwright.measure.races._types import CompareResult
 from modelwright.models import FileDigest
 from modelwright.vocabulary import Result
 

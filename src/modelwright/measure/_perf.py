@@ -10,8 +10,6 @@ from modelwright._scratch import scratch
 from modelwright.errors import WrightError
 from modelwright.evidence import Environment, EnvironmentProbe
 from modelwright.graph import fingerprint
-from modelwright.measure._leg import LegPlan
-from modelwright.measure._lock import measurement_lock
 from modelwright.measure._perf_types import (
     PROTOCOL,
     ColdLoad,
@@ -26,14 +24,16 @@ from modelwright.measure._perf_types import (
     Status,
     Throughput,
 )
-from modelwright.measure._seat import Seat
-from modelwright.measure._seat_tasks import Opened
-from modelwright.measure._sink import read_samples
-from modelwright.measure._stats import Latency, latency
-from modelwright.measure._subject import Subject, make_subject
-from modelwright.measure._trace import TraceOptions, trace_subject
-from modelwright.measure._trace_types import OpTrace
 from modelwright.measure._warnings import warnings_about
+from modelwright.measure.timing._leg import LegPlan
+from modelwright.measure.timing._lock import measurement_lock
+from modelwright.measure.timing._session_process import SessionProcess
+from modelwright.measure.timing._session_tasks import Opened
+from modelwright.measure.timing._sink import read_samples
+from modelwright.measure.timing._stats import Latency, latency
+from modelwright.measure.timing._subject import Subject, make_subject
+from modelwright.measure.traces._trace import TraceOptions, trace_subject
+from modelwright.measure.traces._types import OpTrace
 from modelwright.targets import SessionFacts, SessionSpec, Target, parse_target
 from modelwright.vocabulary import OnProgress, Progress, silent
 from modelwright.worker import CallResult, Failure, Runtime, find_runtime
@@ -109,18 +109,18 @@ class _Run:
 
     def _session(self) -> Failure | None:
         """One fresh process. What it measured is recorded however it ends."""
-        with scratch("perf") as folder, Seat(self.runtime) as seat:
+        with scratch("perf") as folder, SessionProcess(self.runtime) as process:
             file = Path(folder) / "samples"
-            opened = seat.open(self.subject.path, self.target, self._spec(), self.subject.feeds)
+            opened = process.open(self.subject.path, self.target, self._spec(), self.subject.feeds)
             result: CallResult[bool | None] | None = None
             if self.watch is not None:
                 self.watch.start(opened.pid, file)
             try:
-                result = seat.measure(self.plan, file, self.options.timeout_s)
+                result = process.measure(self.plan, file, self.options.timeout_s)
             finally:
                 seen = self.watch.stop() if self.watch is not None else None
-                self._add_cpu(seat.cpu_s)
-                record = _record(opened, file, result, seat.peak_rss_bytes)
+                self._add_cpu(process.cpu_s)
+                record = _record(opened, file, result, process.peak_rss_bytes)
                 self.records.append(replace(record, telemetry=seen))
         return result.failure
 

@@ -10,11 +10,11 @@ from typing import ClassVar, Literal, Protocol
 
 from modelwright.errors import ExecutionError, UsageError
 from modelwright.evidence import Environment
-from modelwright.measure._leg import LegPlan
-from modelwright.measure._stats import Latency
-from modelwright.measure._subject import InputChoice, InputFact
-from modelwright.measure._telemetry_types import TelemetryResult
-from modelwright.measure._trace_types import OpTrace, TraceLevel
+from modelwright.measure.telemetry._types import TelemetryResult
+from modelwright.measure.timing._leg import LegPlan
+from modelwright.measure.timing._stats import Latency
+from modelwright.measure.timing._subject import InputChoice, InputFact
+from modelwright.measure.traces._types import OpTrace, TraceLevel
 from modelwright.models import FileDigest
 from modelwright.targets import SessionFacts
 from modelwright.vocabulary import Result

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from modelwright.evidence import busy_words
 from modelwright.measure._perf_types import PerfResult
-from modelwright.measure._stats import drift
+from modelwright.measure.timing._stats import drift
 
 _FEW = 100
 _DRIFT = 0.05

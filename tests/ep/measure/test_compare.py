@@ -23,7 +23,7 @@ from modelwright.measure import (
     UnitPlan,
     compare,
 )
-from modelwright.measure._unit import SPINNING
+from modelwright.measure.races._unit import SPINNING
 from modelwright.vocabulary import Data
 from support import models
 

@@ -12,8 +12,8 @@ from ep.session.nets import branching, conv_between, conv_relu
 from modelwright._json import dumps, plain
 from modelwright.errors import InputError, UsageError
 from modelwright.measure import InputChoice
-from modelwright.measure._trace import TraceOptions, trace
-from modelwright.measure._trace_types import TraceReason, TraceStatus
+from modelwright.measure.traces._trace import TraceOptions, trace
+from modelwright.measure.traces._types import TraceReason, TraceStatus
 from modelwright.stages.compile import CompileParams, run_compile
 from modelwright.targets import SessionSpec, parse_target
 from modelwright.worker import run

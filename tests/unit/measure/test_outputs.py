@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from modelwright.graph import Precision
-from modelwright.measure._outputs import check_outputs, tolerance
+from modelwright.measure.races._outputs import check_outputs, tolerance
 
 RNG = np.random.default_rng(0)
 SCORES = RNG.standard_normal((4, 10)).astype(np.float32)

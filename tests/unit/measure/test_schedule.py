@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from modelwright.measure._schedule import Schedule, blocks_per_unit, segments
+from modelwright.measure.races._schedule import Schedule, blocks_per_unit, segments
 
 
 def turns(seed, count, alive=("a", "b")):

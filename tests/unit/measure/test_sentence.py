@@ -3,7 +3,7 @@
 import pytest
 
 from modelwright.judge import Verdict, VerdictKind, finding
-from modelwright.measure._sentence import sentence
+from modelwright.measure.races._sentence import sentence
 
 FASTER = (VerdictKind.IMPROVED, 0.124, 0.109, 0.138)
 SLOWER = (VerdictKind.REGRESSED, -0.110, -0.122, -0.099)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modelwright.measure import latency
-from modelwright.measure._stats import drift
+from modelwright.measure.timing._stats import drift
 
 
 @given(st.lists(st.integers(1_000, 10**9), min_size=1, max_size=200))

@@ -1,6 +1,6 @@
 """Warm-up ends when a session has stopped getting faster."""
 
-from modelwright.measure._steady import Steadiness
+from modelwright.measure.timing._steady import Steadiness
 
 
 def windows_until_steady(medians):

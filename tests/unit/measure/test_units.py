@@ -8,11 +8,11 @@ import pytest
 
 from modelwright.judge import Verdict, VerdictKind, finding
 from modelwright.measure import UnitRecord
-from modelwright.measure._compare_result import _contradictions
-from modelwright.measure._leg import TimedLoop, _tick, tick_ns
-from modelwright.measure._seat_tasks import Warm, _cpu, _kept_on
-from modelwright.measure._sink import SampleSink
-from modelwright.measure._unit import _Ready
+from modelwright.measure.races._result import _contradictions
+from modelwright.measure.races._unit import _Ready
+from modelwright.measure.timing._leg import TimedLoop, _tick, tick_ns
+from modelwright.measure.timing._session_tasks import Warm, _cpu, _kept_on
+from modelwright.measure.timing._sink import SampleSink
 
 
 def record(*, base_first):

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 from modelwright.graph import load
-from modelwright.measure._trace_monitor import Recorded
-from modelwright.measure._trace_names import ModelNodes
-from modelwright.measure._trace_profile import Profile, read_profile
-from modelwright.measure._trace_types import OpTrace, TraceRequested, empty_trace
+from modelwright.measure.traces._monitor import Recorded
+from modelwright.measure.traces._names import ModelNodes
+from modelwright.measure.traces._profile import Profile, read_profile
+from modelwright.measure.traces._types import OpTrace, TraceRequested, empty_trace
 from modelwright.targets import SessionFacts
 from support.models import mlp, save
 

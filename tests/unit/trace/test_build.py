@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from modelwright._json import dumps, plain
-from modelwright.measure._trace_build import build
-from modelwright.measure._trace_profile import Kernel, KernelCall, KernelShapes, Profile, Run
-from modelwright.measure._trace_types import TraceReason, TraceStatus, trace_exit_code
+from modelwright.measure.traces._build import build
+from modelwright.measure.traces._profile import Kernel, KernelCall, KernelShapes, Profile, Run
+from modelwright.measure.traces._types import TraceReason, TraceStatus, trace_exit_code
 from modelwright.targets import DeviceTrace, TraceProblem
 from modelwright.targets.eps.qnn import parse_blocks
 from unit.trace.recordings import (

@@ -3,8 +3,8 @@
 import pytest
 
 from modelwright.graph import load
-from modelwright.measure._trace_names import ModelNodes, type_in_name
-from modelwright.measure._trace_regions import _Made, regions
+from modelwright.measure.traces._names import ModelNodes, type_in_name
+from modelwright.measure.traces._regions import _Made, regions
 from support.models import branching, conv_net, mlp, qdq, save
 
 

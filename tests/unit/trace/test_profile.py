@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelwright.measure import _trace_profile
-from modelwright.measure._trace_profile import Kernel, KernelCall, KernelShapes, Profile, Run, read_profile
-from modelwright.measure._trace_spans import lay_out
-from modelwright.measure._trace_types import TraceReason
+from modelwright.measure.traces import _profile as _trace_profile
+from modelwright.measure.traces._profile import Kernel, KernelCall, KernelShapes, Profile, Run, read_profile
+from modelwright.measure.traces._spans import lay_out
+from modelwright.measure.traces._types import TraceReason
 from modelwright.targets import TraceProblem
 from unit.trace.recordings import model_run, node, profile, profile_text
 

@@ -11,8 +11,8 @@ import rich.console
 
 from modelwright._json import dumps
 from modelwright.errors import UsageError
-from modelwright.measure._telemetry import Telemetry
-from modelwright.measure._telemetry_types import Meter, NoMeter
+from modelwright.measure.telemetry._telemetry import Telemetry
+from modelwright.measure.telemetry._types import Meter, NoMeter
 from modelwright.report.telemetry import LiveChart, chart, render_telemetry, sparkline
 from modelwright.vocabulary import Progress
 

@@ -6,9 +6,10 @@ import sys
 
 import pytest
 
-from modelwright.measure import _telemetry_linux, _telemetry_meters
-from modelwright.measure._telemetry_linux import Busy, ProcessGpu, device_meters, parse_fdinfo
-from modelwright.measure._telemetry_types import Meter, NoMeter
+from modelwright.measure.telemetry import _linux as _telemetry_linux
+from modelwright.measure.telemetry import _meters as _telemetry_meters
+from modelwright.measure.telemetry._linux import Busy, ProcessGpu, device_meters, parse_fdinfo
+from modelwright.measure.telemetry._types import Meter, NoMeter
 
 AMDGPU = """pos:	0
 flags:	02100002

@@ -9,10 +9,10 @@ import pytest
 import rich.console
 
 from modelwright.errors import UsageError
-from modelwright.measure._trace_build import build, operator_ids
-from modelwright.measure._trace_chrome import write_chrome
-from modelwright.measure._trace_spans import lay_out
-from modelwright.measure._trace_types import TraceLoad, TraceReason, TraceStatus
+from modelwright.measure.traces._build import build, operator_ids
+from modelwright.measure.traces._chrome import write_chrome
+from modelwright.measure.traces._spans import lay_out
+from modelwright.measure.traces._types import TraceLoad, TraceReason, TraceStatus
 from modelwright.report.html import page as page_of
 from modelwright.report.trace import NO_SPREAD, OPEN_RANKS, render_trace, trace_notes
 from unit.trace.recordings import empty, mlp_nodes, model_run, node, profile, recorded

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from modelwright.measure._trace_profile import PARENTS, Kernel, KernelCall, Profile, Run
-from modelwright.measure._trace_types import TraceReason
+from modelwright.measure.traces._profile import PARENTS, Kernel, KernelCall, Profile, Run
+from modelwright.measure.traces._types import TraceReason
 from modelwright.targets import DeviceBlock, DeviceOp, DeviceTrace, TraceProblem
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from modelwright.measure._monitor_contract import Window
-from modelwright.measure._trace_profile import Profile, read_profile
+from modelwright.measure.traces._monitor_contract import Window
+from modelwright.measure.traces._profile import Profile, read_profile
 from modelwright.targets import BoundSession, DeviceTrace, SessionFacts, SessionSpec, Target, TraceProblem
 
 _PROFILE = "profile"

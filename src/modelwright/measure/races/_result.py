@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Literal
 from modelwright._lazy import lazy
 from modelwright.evidence import Environment
 from modelwright.judge import Finding, Forecast, Judge, Race, Verdict, VerdictKind, finding, forecast
-from modelwright.measure._arm import Arm, inputs_digest
-from modelwright.measure._compare_types import COMPARE_PROTOCOL, ArmResult, CompareOptions, CompareResult
-from modelwright.measure._outputs import OutputCheck
-from modelwright.measure._sentence import quantile_name, sentence
-from modelwright.measure._subject import InputFact
-from modelwright.measure._unit import UnitRecord
+from modelwright.measure.races._arm import Arm, inputs_digest
+from modelwright.measure.races._outputs import OutputCheck
+from modelwright.measure.races._sentence import quantile_name, sentence
+from modelwright.measure.races._types import COMPARE_PROTOCOL, ArmResult, CompareOptions, CompareResult
+from modelwright.measure.races._unit import UnitRecord
+from modelwright.measure.timing._subject import InputFact
 from modelwright.targets import SessionFacts
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ else:
 
 
 @dataclass
-class Fate:
+class ArmState:
     """What became of one arm outside the timing."""
 
     facts: SessionFacts | None = None
@@ -75,7 +75,7 @@ def compare_result(
     arms: tuple[Arm, ...],
     as_written: tuple[str, ...],
     options: CompareOptions,
-    fates: Mapping[str, Fate],
+    states: Mapping[str, ArmState],
     race: Race | None,
     units: Sequence[UnitRecord],
     progress: Reached,
@@ -85,7 +85,7 @@ def compare_result(
     for unit in sentinels:
         control.add(*unit.slots_ms)
     judged = _Judged(arms[0], options, race, units, progress)
-    results = tuple(judged.arm(arm, fates[arm.name]) for arm in arms)
+    results = tuple(judged.arm(arm, states[arm.name]) for arm in arms)
     return CompareResult(
         status=progress.status,
         protocol=COMPARE_PROTOCOL,
@@ -115,10 +115,10 @@ class _Judged:
     units: Sequence[UnitRecord]
     progress: Reached
 
-    def arm(self, arm: Arm, fate: Fate) -> ArmResult:
-        found = None if arm is self.base else self._finding(arm, fate)
-        outlook = self._forecast(found) if found and fate.runs else None
-        different = fate.outputs.different if fate.outputs and fate.runs else None
+    def arm(self, arm: Arm, state: ArmState) -> ArmResult:
+        found = None if arm is self.base else self._finding(arm, state)
+        outlook = self._forecast(found) if found and state.runs else None
+        different = state.outputs.different if state.outputs and state.runs else None
         words = sentence(arm.name, self.base.name, found, self.progress.total_s, different) if found else None
         return ArmResult(
             name=arm.name,
@@ -129,37 +129,37 @@ class _Judged:
             precision=arm.precision,
             target=str(arm.target),
             runtime=arm.runtime.name if arm.runtime else None,
-            facts=fate.facts,
+            facts=state.facts,
             times_ms=tuple(self._time(arm, quantile) for quantile in self.options.by),
             verdict=found,
             sentence=words or f"{arm.name} is the base",
-            within=self._within(arm, fate),
-            outputs=fate.outputs,
+            within=self._within(arm, state),
+            outputs=state.outputs,
             forecast=outlook,
             settled_after_s=self.progress.outlook.settled_after(outlook) if outlook and self.progress.outlook else None,
-            refused=fate.refused,
-            failure=fate.failure,
+            refused=state.refused,
+            failure=state.failure,
         )
 
-    def _finding(self, arm: Arm, fate: Fate) -> Finding:
+    def _finding(self, arm: Arm, state: ArmState) -> Finding:
         found = self.race.findings().get(arm.name) if self.race else None
         blank = found or finding(
             tuple(Judge(self.options.min_effect, self.options.alpha, quantile=q).verdict() for q in self.options.by)
         )
-        if fate.duplicate_of is not None:
-            return _all(blank, VerdictKind.DUPLICATE, fate.duplicate_of)
-        if fate.refused is not None:
-            return _all(blank, VerdictKind.INVALID, f"its answers differ: {fate.refused}")
-        if fate.failure is not None:
-            return _all(blank, VerdictKind.INVALID, fate.failure)
+        if state.duplicate_of is not None:
+            return _all(blank, VerdictKind.DUPLICATE, state.duplicate_of)
+        if state.refused is not None:
+            return _all(blank, VerdictKind.INVALID, f"its answers differ: {state.refused}")
+        if state.failure is not None:
+            return _all(blank, VerdictKind.INVALID, state.failure)
         return blank
 
-    def _within(self, arm: Arm, fate: Fate) -> bool | None:
+    def _within(self, arm: Arm, state: ArmState) -> bool | None:
         if self.options.max_slowdown is None or arm is self.base:
             return None
-        if fate.duplicate_of is not None:
+        if state.duplicate_of is not None:
             return True
-        return self.race.within(arm.name) if self.race and fate.runs else None
+        return self.race.within(arm.name) if self.race and state.runs else None
 
     def _forecast(self, found: Finding) -> Forecast | None:
         first = found.by[0]

@@ -9,16 +9,16 @@ from pathlib import Path
 from modelwright._scratch import scratch
 from modelwright.errors import ExecutionError, UsageError
 from modelwright.evidence import Environment, EnvironmentProbe
-from modelwright.measure._monitor_contract import Runs
-from modelwright.measure._subject import InputChoice, Subject, make_subject
-from modelwright.measure._trace_build import build, operator_ids, trusted_layout
-from modelwright.measure._trace_chrome import write_chrome
-from modelwright.measure._trace_monitor import Recorded
-from modelwright.measure._trace_names import ModelNodes, Named
-from modelwright.measure._trace_record import record, write_made_graph
-from modelwright.measure._trace_regions import read_regions
-from modelwright.measure._trace_spans import is_partition
-from modelwright.measure._trace_types import (
+from modelwright.measure.timing._subject import InputChoice, Subject, make_subject
+from modelwright.measure.traces._build import build, operator_ids, trusted_layout
+from modelwright.measure.traces._chrome import write_chrome
+from modelwright.measure.traces._monitor import Recorded
+from modelwright.measure.traces._monitor_contract import Runs
+from modelwright.measure.traces._names import ModelNodes, Named
+from modelwright.measure.traces._record import record, write_made_graph
+from modelwright.measure.traces._regions import read_regions
+from modelwright.measure.traces._spans import is_partition
+from modelwright.measure.traces._types import (
     LEVELS,
     OpTrace,
     TraceLevel,

@@ -13,20 +13,20 @@ from typing import Any
 from modelwright.errors import UsageError, WrightError
 from modelwright.evidence import EnvironmentProbe
 from modelwright.judge import Finding, Judge, Race, Verdict, resolvable_effect, tail_runs
-from modelwright.measure._arm import Arm, make_arms
-from modelwright.measure._arm_spec import ArmSpec, parse_arms
-from modelwright.measure._compare_result import Fate, Outlook, Reached, compare_result
-from modelwright.measure._compare_types import (
+from modelwright.measure.races._arm import Arm, make_arms
+from modelwright.measure.races._arm_spec import ArmSpec, parse_arms
+from modelwright.measure.races._outputs import Outputs, check_outputs
+from modelwright.measure.races._result import ArmState, Outlook, Reached, compare_result
+from modelwright.measure.races._retry import Earlier, read_earlier
+from modelwright.measure.races._schedule import Schedule
+from modelwright.measure.races._types import (
     CompareOptions,
     CompareResult,
     ComparisonFailed,
     ComparisonInterrupted,
 )
-from modelwright.measure._lock import measurement_lock
-from modelwright.measure._outputs import Outputs, check_outputs
-from modelwright.measure._retry import Earlier, read_earlier
-from modelwright.measure._schedule import Schedule
-from modelwright.measure._unit import ArmFailed, Bench, UnitPlan, UnitRecord, unit_plan
+from modelwright.measure.races._unit import ArmFailed, UnitPlan, UnitRecord, UnitRunner, unit_plan
+from modelwright.measure.timing._lock import measurement_lock
 from modelwright.targets import SessionFacts
 from modelwright.vocabulary import OnProgress, Progress, silent
 
@@ -68,11 +68,11 @@ class _Comparison:
 
     def __post_init__(self) -> None:
         self.base = self.arms[0]
-        self.fates = {arm.name: Fate() for arm in self.arms}
+        self.states = {arm.name: ArmState() for arm in self.arms}
         self.seed = secrets.randbits(32) if self.options.seed is None else self.options.seed
         runtimes = {arm.runtime.name if arm.runtime else None for arm in self.arms}
         assert self.options.unit is not None
-        self.bench = Bench(_long_enough(self.options.unit, self.options.by), fresh_processes=len(runtimes) > 1)
+        self.bench = UnitRunner(_long_enough(self.options.unit, self.options.by), fresh_processes=len(runtimes) > 1)
         self.started = time.monotonic()
 
     def run(self) -> CompareResult:
@@ -105,7 +105,7 @@ class _Comparison:
         for arm in self.arms:
             first = seen.setdefault(arm.identity, arm.name)
             if first != arm.name:
-                self.fates[arm.name].duplicate_of = first
+                self.states[arm.name].duplicate_of = first
 
     def _try_all(self) -> None:
         """Open every arm once: a simulated one is refused, one that is broken or answers something else is out before
@@ -118,28 +118,28 @@ class _Comparison:
             answers = self._try(arm)
             if answers is None:
                 continue
-            fate = self.fates[arm.name]
-            fate.outputs = check_outputs(expected, answers, self.base.tolerance, arm.tolerance)
+            state = self.states[arm.name]
+            state.outputs = check_outputs(expected, answers, self.base.tolerance, arm.tolerance)
             if not self.options.allow_different:
-                fate.refused = fate.outputs.different
+                state.refused = state.outputs.different
 
     def _try(self, arm: Arm) -> Outputs | None:
         # Base and arms in different slots, so that both processes are up when the first unit begins.
-        fate, seat = self.fates[arm.name], self.bench.seat(arm, 0 if arm is self.base else 1)
+        state, process = self.states[arm.name], self.bench.process(arm, 0 if arm is self.base else 1)
         self.note(f"opening {arm.name}")
         try:
-            fate.facts = seat.open(arm.path, arm.target, arm.spec, arm.feeds).facts
-            _refuse_simulated(arm, fate.facts)
-            self._refuse_other_runtime(arm, fate.facts)
-            answers = seat.outputs()
-            seat.leave()
+            state.facts = process.open(arm.path, arm.target, arm.spec, arm.feeds).facts
+            _refuse_simulated(arm, state.facts)
+            self._refuse_other_runtime(arm, state.facts)
+            answers = process.outputs()
+            process.leave()
         except UsageError:
             raise
         except WrightError as error:
             if arm is self.base:
                 raise
-            fate.failure = str(error)
-            seat.renew()
+            state.failure = str(error)
+            process.renew()
             return None
         return answers
 
@@ -153,7 +153,7 @@ class _Comparison:
             )
 
     def _measurable(self) -> list[Arm]:
-        return [arm for arm in self.arms[1:] if self.fates[arm.name].runs]
+        return [arm for arm in self.arms[1:] if self.states[arm.name].runs]
 
     def _measure(self) -> None:
         runners = {arm.name: arm for arm in self._measurable()}
@@ -170,7 +170,7 @@ class _Comparison:
         for unit in self.earlier.units if self.earlier else ():
             self._count(unit)
         schedule = Schedule(self.seed)
-        while alive := [name for name in self.race.alive if self.fates[name].runs]:
+        while alive := [name for name in self.race.alive if self.states[name].runs]:
             if self._own_units() and self._spent() + self._unit_s() > options.budget_s:
                 break
             turn = schedule.next(alive)
@@ -180,7 +180,7 @@ class _Comparison:
             except ArmFailed as failed:
                 if failed.arm is self.base:
                     raise
-                self.fates[failed.arm.name].failure = str(failed.error)
+                self.states[failed.arm.name].failure = str(failed.error)
                 continue
             self._judge(unit)
         if len(self._own_units()) == 1:
@@ -255,7 +255,7 @@ class _Comparison:
             fresh_processes=self.bench.fresh_processes,
             environment=probe.finish(self.bench.cpu_s),
         )
-        return compare_result(self.arms, self.as_written, self.options, self.fates, self.race, self.units, reached)
+        return compare_result(self.arms, self.as_written, self.options, self.states, self.race, self.units, reached)
 
 
 def _long_enough(plan: UnitPlan, by: Sequence[float]) -> UnitPlan:

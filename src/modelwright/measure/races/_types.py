@@ -10,9 +10,9 @@ from typing import ClassVar, Literal
 from modelwright.errors import ExecutionError, UsageError
 from modelwright.evidence import Environment
 from modelwright.judge import TYPICAL, WORK, Finding, Forecast
-from modelwright.measure._outputs import OutputCheck
-from modelwright.measure._subject import InputChoice, InputFact
-from modelwright.measure._unit import UnitPlan, UnitRecord
+from modelwright.measure.races._outputs import OutputCheck
+from modelwright.measure.races._unit import UnitPlan, UnitRecord
+from modelwright.measure.timing._subject import InputChoice, InputFact
 from modelwright.models import FileDigest
 from modelwright.targets import SessionFacts
 from modelwright.vocabulary import Result

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
-from modelwright.measure._monitor_contract import Runs, run_monitored
-from modelwright.measure._trace_monitor import Recorded, TraceMonitor
+from modelwright.measure.traces._monitor import Recorded, TraceMonitor
+from modelwright.measure.traces._monitor_contract import Runs, run_monitored
 from modelwright.targets import BoundSession, SessionSpec, Target, bind, session_options
 from modelwright.worker import progress, task
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from modelwright.graph import Graph, work_rank
-from modelwright.measure._trace_types import Origin
+from modelwright.measure.traces._types import Origin
 
 if TYPE_CHECKING:
     import onnx

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from modelwright._output import SEAL, write_output
-from modelwright.measure._trace_spans import Layout, Row, Span
-from modelwright.measure._trace_types import Operator, OpTrace
+from modelwright.measure.traces._spans import Layout, Row, Span
+from modelwright.measure.traces._types import Operator, OpTrace
 
 _PROCESS, _RUNTIME_ROW, _PARTITION_ROW = 1, 1, 2
 

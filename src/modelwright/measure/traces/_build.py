@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
-from modelwright.measure._trace_monitor import Recorded
-from modelwright.measure._trace_names import ModelNodes, Named, type_in_name
-from modelwright.measure._trace_profile import Kernel, KernelShapes
-from modelwright.measure._trace_spans import Layout, Row, Span, is_partition, lay_out
-from modelwright.measure._trace_spread import shares_of_runs, spreads
-from modelwright.measure._trace_types import (
+from modelwright.measure.traces._monitor import Recorded
+from modelwright.measure.traces._names import ModelNodes, Named, type_in_name
+from modelwright.measure.traces._profile import Kernel, KernelShapes
+from modelwright.measure.traces._spans import Layout, Row, Span, is_partition, lay_out
+from modelwright.measure.traces._spread import shares_of_runs, spreads
+from modelwright.measure.traces._types import (
     Operator,
     OperatorBytes,
     OperatorKind,

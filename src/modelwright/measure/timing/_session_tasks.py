@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
-from modelwright.measure._leg import LegPlan, TimedLoop, measure_leg, tick_ns
-from modelwright.measure._sink import SampleSink
+from modelwright.measure.timing._leg import LegPlan, TimedLoop, measure_leg, tick_ns
+from modelwright.measure.timing._sink import SampleSink
 from modelwright.targets import BoundSession, SessionFacts, SessionSpec, Target, open_session
 from modelwright.worker import task
 
@@ -67,7 +67,7 @@ class Warm:
 
 
 @dataclass
-class _Seat:
+class _Held:
     session: BoundSession | None = None
     feeds: Mapping[str, Any] | None = None
 
@@ -82,51 +82,51 @@ class _Seat:
         return self.session, self.feeds
 
 
-_seat = _Seat()
+_held = _Held()
 
 
 @task
-def open_seat(model: str, target: Target, spec: SessionSpec, feeds: Mapping[str, Any]) -> Opened:
+def open_here(model: str, target: Target, spec: SessionSpec, feeds: Mapping[str, Any]) -> Opened:
     """Open a session here in place of the one before."""
-    _seat.leave()
+    _held.leave()
     started = time.perf_counter()
     ort.__version__  # noqa: B018 the import is what is timed
     imported = time.perf_counter()
     session = open_session(model, target, spec)
     opened = time.perf_counter()
-    _seat.session = session
+    _held.session = session
     # The parent's arrays are views of a mapped file; the model gets memory of its own.
-    _seat.feeds = {name: np.array(array) for name, array in feeds.items()}
+    _held.feeds = {name: np.array(array) for name, array in feeds.items()}
     return Opened(os.getpid(), session.facts, imported - started, opened - imported, tick_ns())
 
 
 @task
-def measure_seat(plan: LegPlan, samples: str) -> bool | None:
+def measure_here(plan: LegPlan, samples: str) -> bool | None:
     """Measure into the file; whether the warm-up got steady."""
-    session, feeds = _seat.taken()
+    session, feeds = _held.taken()
     return measure_leg(session, feeds, plan, SampleSink(samples)).steady
 
 
 @task
-def outputs_of_seat() -> dict[str, np.ndarray]:
+def outputs_here() -> dict[str, np.ndarray]:
     """What the model answers."""
-    session, feeds = _seat.taken()
+    session, feeds = _held.taken()
     return session.run(feeds)
 
 
 @task
-def warm_seat(cap_s: float) -> Warm:
+def warm_here(cap_s: float) -> Warm:
     """Warm up until steady."""
-    session, feeds = _seat.taken()
+    session, feeds = _held.taken()
     sink = SampleSink()
     TimedLoop(session, feeds, sink).until_steady(cap_s)
     return Warm(tuple(sink.samples()[0].tolist()), _cpu())
 
 
 @task
-def burst_seat(bursts: Bursts) -> tuple[tuple[int, ...], ...]:
+def burst_here(bursts: Bursts) -> tuple[tuple[int, ...], ...]:
     """The guard, then the bursts; what each of their runs took, in ns."""
-    session, feeds = _seat.taken()
+    session, feeds = _held.taken()
     loop = TimedLoop(session, feeds, SampleSink(), bursts.batch)
     with _kept_on(bursts.cpu):
         loop.at_least(1, round(bursts.guard_s * _NS))
@@ -135,9 +135,9 @@ def burst_seat(bursts: Bursts) -> tuple[tuple[int, ...], ...]:
 
 
 @task
-def leave_seat() -> None:
+def close_here() -> None:
     """Close the session; the process stays."""
-    _seat.leave()
+    _held.leave()
 
 
 if sys.platform == "linux":

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from modelwright._extensions import TELEMETRY, extensions, load_function
 from modelwright._lazy import lazy
-from modelwright.measure._telemetry_linux import Busy, device_meters, process_meters
-from modelwright.measure._telemetry_types import Meter, NoMeter
+from modelwright.measure.telemetry._linux import Busy, device_meters, process_meters
+from modelwright.measure.telemetry._types import Meter, NoMeter
 
 if TYPE_CHECKING:
     import psutil

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from modelwright.measure._trace_types import TraceReason
+from modelwright.measure.traces._types import TraceReason
 from modelwright.targets import TraceProblem
 
 # onnxruntime drops events beyond this many, with a line in its log as the only sign.

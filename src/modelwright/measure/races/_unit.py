@@ -11,10 +11,10 @@ from statistics import fmean, median
 
 from modelwright.errors import WrightError
 from modelwright.judge import MIN_TICKS, Judge
-from modelwright.measure._arm import Arm
-from modelwright.measure._schedule import blocks_per_unit, segments
-from modelwright.measure._seat import Seat
-from modelwright.measure._seat_tasks import Bursts, Warm
+from modelwright.measure.races._arm import Arm
+from modelwright.measure.races._schedule import blocks_per_unit, segments
+from modelwright.measure.timing._session_process import SessionProcess
+from modelwright.measure.timing._session_tasks import Bursts, Warm
 
 Leg = list[list[float]]
 _NS_PER_MS = 1e6
@@ -119,7 +119,7 @@ class ArmFailed(Exception):
         self.error = error
 
 
-class Bench:
+class UnitRunner:
     """The children units are measured in: two per interpreter, one for each slot.
 
     The coin puts the base into either slot, so the luck of a process (its memory layout) favours nobody. Arms of
@@ -129,23 +129,23 @@ class Bench:
     def __init__(self, plan: UnitPlan, *, fresh_processes: bool) -> None:
         self.fresh_processes = fresh_processes
         self._plan = plan
-        self._seats: dict[tuple[str | None, int], Seat] = {}
+        self._processes: dict[tuple[str | None, int], SessionProcess] = {}
 
     @property
     def cpu_s(self) -> float | None:
-        spent = [seat.cpu_s for seat in self._seats.values()]
+        spent = [process.cpu_s for process in self._processes.values()]
         return None if None in spent else sum(value for value in spent if value is not None)
 
     def close(self) -> None:
-        for seat in self._seats.values():
-            seat.renew()
+        for process in self._processes.values():
+            process.renew()
 
-    def seat(self, arm: Arm, slot: int) -> Seat:
+    def process(self, arm: Arm, slot: int) -> SessionProcess:
         """The child in which this arm runs when it has this slot."""
         key = (arm.runtime.name if arm.runtime else None, slot)
-        if key not in self._seats:
-            self._seats[key] = Seat(arm.runtime)
-        return self._seats[key]
+        if key not in self._processes:
+            self._processes[key] = SessionProcess(arm.runtime)
+        return self._processes[key]
 
     def unit(self, number: int, base: Arm, arm: Arm, *, base_first: bool) -> UnitRecord:
         """Measure one unit; raises ArmFailed."""
@@ -178,9 +178,9 @@ class Bench:
 
     def _opened(self, arm: Arm, slot: int) -> _Ready:
         with _blamed(arm):
-            seat = self.seat(arm, slot)
-            opened = seat.open(arm.path, arm.target, arm.spec, arm.feeds)
-            return _Ready(seat.warm(self._plan.warmup_cap_s), opened.tick_ns)
+            process = self.process(arm, slot)
+            opened = process.open(arm.path, arm.target, arm.spec, arm.feeds)
+            return _Ready(process.warm(self._plan.warmup_cap_s), opened.tick_ns)
 
     def _turns(self, order: tuple[Arm, Arm], ready: list[_Ready], open_s: float) -> _Turns:
         plan, batch = self._plan, max(one.batch for one in ready)
@@ -197,13 +197,13 @@ class Bench:
         for slot, count in segments(turns.blocks):
             with _blamed(order[slot]):
                 bursts = Bursts(count, plan.burst_runs, plan.burst_s, plan.guard_s, turns.batch, turns.cpu)
-                taken[slot].extend(self.seat(order[slot], slot).burst(bursts))
+                taken[slot].extend(self.process(order[slot], slot).burst(bursts))
         return taken
 
     def _left(self, order: tuple[Arm, Arm]) -> None:
         for slot, arm in enumerate(order):
             with _blamed(arm):
-                self.seat(arm, slot).leave()
+                self.process(arm, slot).leave()
         if self.fresh_processes:
             self.close()
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from modelwright.measure._telemetry_types import Meter, NoMeter
+from modelwright.measure.telemetry._types import Meter, NoMeter
 
 _DRM, _ACCEL, _PROC = Path("/sys/class/drm"), Path("/sys/class/accel"), Path("/proc")
 _CARD = re.compile(r"^card\d+$")

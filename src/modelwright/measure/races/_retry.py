@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from modelwright._lazy import lazy
 from modelwright._output import is_sealed
 from modelwright.errors import InputError, UsageError
-from modelwright.measure._arm import Arm, inputs_digest
-from modelwright.measure._compare_types import COMPARE_PROTOCOL, CompareOptions
-from modelwright.measure._unit import UnitPlan, UnitRecord
+from modelwright.measure.races._arm import Arm, inputs_digest
+from modelwright.measure.races._types import COMPARE_PROTOCOL, CompareOptions
+from modelwright.measure.races._unit import UnitPlan, UnitRecord
 
 if TYPE_CHECKING:
     import pydantic

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from modelwright.graph import load, work_rank
-from modelwright.measure._trace_names import ModelNode, ModelNodes, Named, is_inserted, undecorated
+from modelwright.measure.traces._names import ModelNode, ModelNodes, Named, is_inserted, undecorated
 
 # What onnxruntime puts around a node to change its layout, shape or type; the data is that of the first input.
 _PASSES_ON = frozenset({"Reshape", "Transpose", "ReorderInput", "ReorderOutput", "Cast", "Identity"})

@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from modelwright.graph import model_bytes
-from modelwright.measure import _seat_tasks as tasks
-from modelwright.measure._leg import LegPlan
+from modelwright.measure.timing import _session_tasks as tasks
+from modelwright.measure.timing._leg import LegPlan
 from modelwright.targets import SessionSpec, Target
 from modelwright.worker import CallResult, Runtime, Task, Worker
 
@@ -22,7 +22,7 @@ OPEN_S = 1800.0
 _RUN_S = 600.0
 
 
-class Seat:
+class SessionProcess:
     """A child that holds one open session at a time. `peak_rss_bytes` and `cpu_s` cover its whole life."""
 
     def __init__(self, runtime: Runtime | None = None) -> None:
@@ -33,7 +33,7 @@ class Seat:
         self._sizes: dict[Path, int] = {}
         self._size = 0
 
-    def __enter__(self) -> Seat:
+    def __enter__(self) -> SessionProcess:
         return self
 
     def __exit__(
@@ -45,24 +45,24 @@ class Seat:
         if model not in self._sizes:
             self._sizes[model] = model_bytes(model)
         self._size = self._sizes[model] + sum(array.nbytes for array in feeds.values())
-        return self._ask(tasks.open_seat.call(str(model), target, spec, feeds), OPEN_S).unwrap()
+        return self._ask(tasks.open_here.call(str(model), target, spec, feeds), OPEN_S).unwrap()
 
     def measure(self, plan: LegPlan, samples: Path, timeout_s: float) -> CallResult[bool | None]:
         """Measure into `samples`; a failure is in the result, because the samples are kept."""
-        return self._ask(tasks.measure_seat.call(plan, str(samples)), timeout_s, plan.duration_s or 0.0)
+        return self._ask(tasks.measure_here.call(plan, str(samples)), timeout_s, plan.duration_s or 0.0)
 
     def outputs(self) -> dict[str, NDArray[Any]]:
-        return self._ask(tasks.outputs_of_seat.call(), _RUN_S).unwrap()
+        return self._ask(tasks.outputs_here.call(), _RUN_S).unwrap()
 
     def warm(self, cap_s: float) -> tasks.Warm:
-        return self._ask(tasks.warm_seat.call(cap_s), _RUN_S, cap_s).unwrap()
+        return self._ask(tasks.warm_here.call(cap_s), _RUN_S, cap_s).unwrap()
 
     def burst(self, bursts: tasks.Bursts) -> tuple[tuple[int, ...], ...]:
-        return self._ask(tasks.burst_seat.call(bursts), _RUN_S).unwrap()
+        return self._ask(tasks.burst_here.call(bursts), _RUN_S).unwrap()
 
     def leave(self) -> None:
         """Close the session and keep the child."""
-        self._ask(tasks.leave_seat.call(), _RUN_S).unwrap()
+        self._ask(tasks.close_here.call(), _RUN_S).unwrap()
 
     def renew(self) -> None:
         """End the child; the next call gets a new one."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
-from modelwright.measure._trace_types import ShareSpread
+from modelwright.measure.traces._types import ShareSpread
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from modelwright._json import digest
 from modelwright.data import check_inputs
 from modelwright.graph import ModelSummary, fingerprint, load, summary
-from modelwright.measure._arm_spec import ArmSpec
-from modelwright.measure._outputs import tolerance
-from modelwright.measure._subject import InputChoice, Subject, make_subject
+from modelwright.measure.races._arm_spec import ArmSpec
+from modelwright.measure.races._outputs import tolerance
+from modelwright.measure.timing._subject import InputChoice, Subject, make_subject
 from modelwright.models import FileDigest, model_files, onnx_of
 from modelwright.targets import SessionSpec, Target, parse_target, resolved_threads
 from modelwright.worker import Runtime, find_runtime

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
 from modelwright.errors import UsageError
-from modelwright.measure._telemetry_meters import find_meters
-from modelwright.measure._telemetry_types import (
+from modelwright.measure.telemetry._meters import find_meters
+from modelwright.measure.telemetry._types import (
     Meter,
     NoMeter,
     TelemetryResult,

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
 from modelwright.errors import ExecutionError
-from modelwright.measure._sink import SampleSink
-from modelwright.measure._steady import Steadiness
+from modelwright.measure.timing._sink import SampleSink
+from modelwright.measure.timing._steady import Steadiness
 from modelwright.targets import BoundSession
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from modelwright.measure._sink import Nanoseconds
+    from modelwright.measure.timing._sink import Nanoseconds
 else:
     np = lazy("numpy")
 

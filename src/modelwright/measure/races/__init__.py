@@ -1,0 +1,1 @@
+"""Arms against a base, unit by unit, until it is decided."""

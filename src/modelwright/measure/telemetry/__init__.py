@@ -1,0 +1,1 @@
+"""What the hardware does while a model is measured."""

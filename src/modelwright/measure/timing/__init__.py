@@ -1,0 +1,1 @@
+"""One session in a child, timed run by run."""
