@@ -30,7 +30,7 @@ from modelwright.measure.races._types import (
 from modelwright.measure.races._unit import UnitPlan, UnitRecord
 from modelwright.measure.telemetry._telemetry import Telemetry
 from modelwright.measure.telemetry._types import Meter, NoMeter, TelemetryResult, TelemetrySeries
-from modelwright.measure.timing._leg import Leg, LegPlan, measure_leg, typical_ms
+from modelwright.measure.timing._leg import LegPlan, TimedLeg, measure_leg, typical_ms
 from modelwright.measure.timing._lock import measurement_lock
 from modelwright.measure.timing._sink import SampleSink, read_samples, recent_samples
 from modelwright.measure.timing._stats import Latency, latency
@@ -63,7 +63,6 @@ __all__ = [
     "InputChoice",
     "InputFact",
     "Latency",
-    "Leg",
     "LegPlan",
     "MeasurementFailed",
     "MeasurementInterrupted",
@@ -87,6 +86,7 @@ __all__ = [
     "TelemetryResult",
     "TelemetrySeries",
     "Throughput",
+    "TimedLeg",
     "TraceMonitor",
     "TraceOptions",
     "TraceReason",

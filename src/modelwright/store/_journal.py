@@ -20,7 +20,7 @@ from modelwright.store import _fs
 from modelwright.store._errors import journal_errors
 from modelwright.store._key import RECORD, Key
 from modelwright.store._marks import Marks
-from modelwright.store._notes import Note, Notes
+from modelwright.store._notes import EntryNote, Notes
 from modelwright.store._schema import connect, insert
 from modelwright.store._types import Entry, Waiting
 
@@ -115,7 +115,7 @@ class Journal:
     def add_entry(self, entry: Entry, blobs: Mapping[str, int]) -> None:
         """`blobs` are the digests and sizes of all its content, the manifest included."""
         self.remove_entry(entry.key.digest)
-        note = Note(entry, blobs)
+        note = EntryNote(entry, blobs)
         with journal_errors(self._root, "use the journal of the store"):
             insert(self._db, note)
         self.notes.write(note)

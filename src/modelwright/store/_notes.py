@@ -21,7 +21,7 @@ FOLDER = "entries"
 
 
 @dataclass(frozen=True)
-class Note:
+class EntryNote:
     """`blobs` are the digests and sizes of all content of the entry, the manifest included."""
 
     entry: Entry
@@ -33,7 +33,7 @@ class Notes:
         self._root = root
         self._folder = root / FOLDER
 
-    def write(self, note: Note) -> None:
+    def write(self, note: EntryNote) -> None:
         text = _json.dumps({"entry": note.entry, "blobs": note.blobs, "seal": SEAL})
         _fs.write_file(self._folder / note.entry.key.digest, sealed(text))
 
@@ -46,7 +46,7 @@ class Notes:
             if path.name not in keep:
                 _fs.unlink(path)
 
-    def usable(self) -> Iterator[Note]:
+    def usable(self) -> Iterator[EntryNote]:
         """Those whose content is there."""
         for path in sorted(self._folder.glob("*")):
             note = _read(path)
@@ -59,7 +59,7 @@ class Notes:
         return False
 
 
-def _read(path: Path) -> Note | None:
+def _read(path: Path) -> EntryNote | None:
     try:
         data = path.read_bytes()
         if not is_sealed(data):
@@ -69,6 +69,6 @@ def _read(path: Path) -> Note | None:
         key = Key(**entry.pop("key"))
         roles = tuple(entry.pop("roles"))
         tags = {name: tuple(values) for name, values in entry.pop("tags", {}).items()}
-        return Note(Entry(key=key, roles=roles, tags=tags, **entry), dict(document["blobs"]))
+        return EntryNote(Entry(key=key, roles=roles, tags=tags, **entry), dict(document["blobs"]))
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None

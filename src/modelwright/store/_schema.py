@@ -12,7 +12,7 @@ from modelwright._lazy import lazy
 from modelwright.errors import StoreError
 from modelwright.store import _fs
 from modelwright.store._errors import DAMAGED, journal_errors
-from modelwright.store._notes import Note, Notes
+from modelwright.store._notes import EntryNote, Notes
 
 if TYPE_CHECKING:
     import logging
@@ -209,7 +209,7 @@ def _upgrade(connection: sqlite3.Connection) -> None:
     connection.execute("COMMIT")
 
 
-def insert(connection: sqlite3.Connection, note: Note) -> None:
+def insert(connection: sqlite3.Connection, note: EntryNote) -> None:
     """The rows of an entry; inside a transaction."""
     entry, key = note.entry, note.entry.key
     row = (key.digest, key.stage, entry.label, entry.digest, entry.size, entry.created, json.dumps(entry.roles))

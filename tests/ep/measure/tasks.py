@@ -8,7 +8,7 @@ import weakref
 import numpy as np
 
 from modelwright.errors import WrightError
-from modelwright.measure import Leg, LegPlan, Runs, SampleSink, measure_leg, run_monitored
+from modelwright.measure import LegPlan, Runs, SampleSink, TimedLeg, measure_leg, run_monitored
 from modelwright.targets import SessionSpec, open_session, parse_target
 from modelwright.worker import task
 
@@ -16,7 +16,7 @@ FEEDS = {"x": np.ones((1, 4), np.float32)}
 
 
 @task
-def leg(model: str, plan: LegPlan) -> tuple[Leg, bool]:
+def leg(model: str, plan: LegPlan) -> tuple[TimedLeg, bool]:
     """A leg, and whether the garbage collector is as it was."""
     with open_session(model, parse_target("cpu"), SessionSpec(threads=1)) as session:
         return measure_leg(session, FEEDS, plan), gc.isenabled()

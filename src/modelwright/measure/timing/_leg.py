@@ -49,7 +49,7 @@ class LegPlan:
 
 
 @dataclass(frozen=True)
-class Leg:
+class TimedLeg:
     """The samples of one session, in nanoseconds, in the order they were taken.
 
     `steady` is None when the number of warm-up runs was given.
@@ -60,7 +60,9 @@ class Leg:
     steady: bool | None
 
 
-def measure_leg(session: BoundSession, feeds: Mapping[str, Any], plan: LegPlan, sink: SampleSink | None = None) -> Leg:
+def measure_leg(
+    session: BoundSession, feeds: Mapping[str, Any], plan: LegPlan, sink: SampleSink | None = None
+) -> TimedLeg:
     """Warm up, then time every run. The inputs stay where they are; nothing is allocated or printed meanwhile."""
     sink = sink or SampleSink()
     loop = TimedLoop(session, feeds, sink)
@@ -76,7 +78,7 @@ def measure_leg(session: BoundSession, feeds: Mapping[str, Any], plan: LegPlan, 
         else:
             loop.at_least(1, round((plan.duration_s or 0.0) * _NS))
     warmup, samples = sink.samples()
-    return Leg(tuple(warmup.tolist()), tuple(samples.tolist()), steady)
+    return TimedLeg(tuple(warmup.tolist()), tuple(samples.tolist()), steady)
 
 
 def typical_ms(

@@ -11,7 +11,7 @@ from modelwright._lazy import lazy
 from modelwright.measure.traces._monitor import Recorded
 from modelwright.measure.traces._names import ModelNodes, Named, type_in_name
 from modelwright.measure.traces._profile import Kernel, KernelShapes
-from modelwright.measure.traces._spans import Layout, Row, Span, is_partition, lay_out
+from modelwright.measure.traces._spans import CallSpan, Layout, OpRow, is_partition, lay_out
 from modelwright.measure.traces._spread import shares_of_runs, spreads
 from modelwright.measure.traces._types import (
     Operator,
@@ -129,9 +129,9 @@ def _filled(base: OpTrace, recorded: Recorded, layout: Layout, nodes: ModelNodes
     )
 
 
-def _tally(layout: Layout, warmup: int) -> dict[Row, _Tally]:
+def _tally(layout: Layout, warmup: int) -> dict[OpRow, _Tally]:
     count = len(layout.profile.runs) - warmup
-    found: dict[Row, _Tally] = {}
+    found: dict[OpRow, _Tally] = {}
     for number in range(count):
         for span in layout.spans(warmup + number):
             tally = found.setdefault(span.row, _Tally(count))
@@ -143,10 +143,10 @@ def _tally(layout: Layout, warmup: int) -> dict[Row, _Tally]:
     return found
 
 
-def operator_ids(layout: Layout, rows: Iterable[Row]) -> dict[Row, str]:
+def operator_ids(layout: Layout, rows: Iterable[OpRow]) -> dict[OpRow, str]:
     """`name#index`, `qnn_0` for a partition, `qnn_0:OpId_22` inside it; what runs in a body has its parent first."""
     kernels = layout.profile.kernels
-    found: dict[Row, str] = {}
+    found: dict[OpRow, str] = {}
     seen: dict[int, int] = {}
     for row in rows:
         kernel = kernels[row.kernel]
@@ -161,7 +161,7 @@ def operator_ids(layout: Layout, rows: Iterable[Row]) -> dict[Row, str]:
     return _unique(found)
 
 
-def _unique(ids: dict[Row, str]) -> dict[Row, str]:
+def _unique(ids: dict[OpRow, str]) -> dict[OpRow, str]:
     """Nameless nodes of two branches can share everything but what they are."""
     seen: Counter[str] = Counter()
     for row, name in ids.items():
@@ -171,7 +171,7 @@ def _unique(ids: dict[Row, str]) -> dict[Row, str]:
     return ids
 
 
-def _under(found: Mapping[Row, str], row: Row, name: str) -> str:
+def _under(found: Mapping[OpRow, str], row: OpRow, name: str) -> str:
     return name if row.parent is None else f"{found[row.parent]}/{name}"
 
 
@@ -190,10 +190,10 @@ class Namer:
         self._ep = _short(recorded.inside.ep) if recorded.inside else ""
         self._nodes, self._regions = nodes, regions
 
-    def kernel(self, row: Row) -> Kernel:
+    def kernel(self, row: OpRow) -> Kernel:
         return self._kernels[row.kernel]
 
-    def words(self, row: Row, inner: DeviceOp | None) -> tuple[Named, str, Vocabulary, OperatorKind]:
+    def words(self, row: OpRow, inner: DeviceOp | None) -> tuple[Named, str, Vocabulary, OperatorKind]:
         """Who it is, its type, in whose vocabulary, and what kind of row."""
         kernel = self.kernel(row)
         if inner is not None:
@@ -218,9 +218,9 @@ class Namer:
 
 
 def _operator(
-    row: Row,
+    row: OpRow,
     tally: _Tally,
-    ids: Mapping[Row, str],
+    ids: Mapping[OpRow, str],
     namer: Namer,
     shapes: tuple[KernelShapes, ...] | None,
     whole: float,
@@ -280,7 +280,7 @@ def _together(group: Sequence[Operator]) -> list[float]:
     return [sum(us or 0.0 for us in run) for run in zip(*(item.samples_us for item in group), strict=True)]
 
 
-def _partitions(layout: Layout, warmup: int, ids: Mapping[Row, str]) -> tuple[TracePartition, ...]:
+def _partitions(layout: Layout, warmup: int, ids: Mapping[OpRow, str]) -> tuple[TracePartition, ...]:
     kernels = layout.profile.kernels
     rows = [row for row in ids if row.op is None and is_partition(kernels[row.kernel])]
     runs = [layout.spans(number) for number in range(warmup, len(layout.profile.runs))]
@@ -296,11 +296,11 @@ def _partitions(layout: Layout, warmup: int, ids: Mapping[Row, str]) -> tuple[Tr
     )
 
 
-def _inside_us(runs: list[list[Span]], row: Row) -> float:
+def _inside_us(runs: list[list[CallSpan]], row: OpRow) -> float:
     return _median([sum(span.duration for span in spans if span.inner and span.row.parent == row) for spans in runs])
 
 
-def _timeline(layout: Layout, warmup: int, ids: Mapping[Row, str], usual_us: float) -> tuple[TimelineSpan, ...]:
+def _timeline(layout: Layout, warmup: int, ids: Mapping[OpRow, str], usual_us: float) -> tuple[TimelineSpan, ...]:
     """Of the run nearest the usual time: the median one may have been interrupted."""
     runs = layout.profile.runs
     number = min(range(warmup, len(runs)), key=lambda number: abs(runs[number].duration - usual_us))

@@ -12,20 +12,20 @@ from pathlib import Path
 from typing import Any
 
 from modelwright._output import SEAL, write_output
-from modelwright.measure.traces._spans import Layout, Row, Span
+from modelwright.measure.traces._spans import CallSpan, Layout, OpRow
 from modelwright.measure.traces._types import Operator, OpTrace
 
 _PROCESS, _RUNTIME_ROW, _PARTITION_ROW = 1, 1, 2
 
 
-def write_chrome(trace: OpTrace, layout: Layout, ids: Mapping[Row, str], path: Path) -> None:
+def write_chrome(trace: OpTrace, layout: Layout, ids: Mapping[OpRow, str], path: Path) -> None:
     """All runs, warm-up included and marked. Written whole or not at all."""
     events = (*_events(trace, layout, ids), _label("wright", 0, SEAL))
     lines = ",\n".join(json.dumps(event, allow_nan=False) for event in events)
     write_output(path, f"[\n{lines}\n]\n")
 
 
-def _events(trace: OpTrace, layout: Layout, ids: Mapping[Row, str]) -> Iterator[dict[str, Any]]:
+def _events(trace: OpTrace, layout: Layout, ids: Mapping[OpRow, str]) -> Iterator[dict[str, Any]]:
     operators = {item.id: item for item in trace.operators}
     runtime = f"onnxruntime {trace.bound.onnxruntime}" if trace.bound else "onnxruntime"
     simulated = trace.source.timing_valid is False
@@ -48,7 +48,7 @@ def _events(trace: OpTrace, layout: Layout, ids: Mapping[Row, str]) -> Iterator[
                 yield _call(operator, span, start, warm, stamp)
 
 
-def _call(operator: Operator, span: Span, start: float, warm: bool, stamp: Mapping[str, bool]) -> dict[str, Any]:
+def _call(operator: Operator, span: CallSpan, start: float, warm: bool, stamp: Mapping[str, bool]) -> dict[str, Any]:
     name = operator.onnx_nodes[0] if len(operator.onnx_nodes) == 1 else operator.node
     details = {
         "op_type": operator.op_type,

@@ -11,19 +11,19 @@ from modelwright.targets import DeviceBlock, DeviceOp, DeviceTrace, TraceProblem
 
 
 @dataclass(frozen=True)
-class Row:
+class OpRow:
     """What makes an operator: its kernel, the operator inside the partition if it is one, and what it ran inside."""
 
     kernel: int
     op: tuple[str, str] | None = None
-    parent: Row | None = None
+    parent: OpRow | None = None
 
 
 @dataclass(frozen=True)
-class Span:
+class CallSpan:
     """One call. `own` is its time without what ran inside it; `inner` is set for an operator of a partition."""
 
-    row: Row
+    row: OpRow
     start: float
     duration: float
     own: float
@@ -40,7 +40,7 @@ class Layout:
     blocks: tuple[tuple[DeviceBlock, ...], ...] = ()
     ep: str | None = None
 
-    def spans(self, number: int) -> list[Span]:
+    def spans(self, number: int) -> list[CallSpan]:
         """The calls of run `number`, by start, parents before what ran inside them."""
         run = self.profile.runs[number]
         blocks = iter(self.blocks[number]) if self.blocks else None
@@ -70,28 +70,28 @@ class _Open:
     """A call that may still get children."""
 
     call: KernelCall
-    row: Row
+    row: OpRow
     depth: int
 
 
-def _spans(profile: Profile, run: Run, blocks: Iterator[DeviceBlock] | None, ep: str | None) -> Iterator[Span]:
+def _spans(profile: Profile, run: Run, blocks: Iterator[DeviceBlock] | None, ep: str | None) -> Iterator[CallSpan]:
     inside = _children_us(profile, run)
     for position, (call, parent) in enumerate(_nested(profile, run)):
-        row = Row(call.kernel, None, parent.row if parent else None)
+        row = OpRow(call.kernel, None, parent.row if parent else None)
         depth = parent.depth + 1 if parent else 0
         block = next(blocks) if blocks is not None and profile.kernels[call.kernel].provider == ep else None
         hidden = block.accelerator_us if block else inside.get(position, 0)
         start = call.start - run.start
-        yield Span(row, start, call.duration, max(0.0, call.duration - hidden), depth)
+        yield CallSpan(row, start, call.duration, max(0.0, call.duration - hidden), depth)
         if block is not None:
             yield from _inner(block, row, start, depth + 1)
 
 
-def _inner(block: DeviceBlock, row: Row, start: float, depth: int) -> Iterator[Span]:
+def _inner(block: DeviceBlock, row: OpRow, start: float, depth: int) -> Iterator[CallSpan]:
     for op in block.ops:
         duration = block.op_us(op)
-        inner = Row(row.kernel, (op.name, op.key), row)
-        yield Span(inner, start, duration, duration, depth, op.cycles, op)
+        inner = OpRow(row.kernel, (op.name, op.key), row)
+        yield CallSpan(inner, start, duration, duration, depth, op.cycles, op)
         start += duration
 
 
@@ -104,7 +104,7 @@ def _nested(profile: Profile, run: Run) -> Iterator[tuple[KernelCall, _Open | No
         parent = stack[-1] if stack else None
         yield call, parent
         if profile.kernels[call.kernel].op_type in PARENTS:
-            row = Row(call.kernel, None, parent.row if parent else None)
+            row = OpRow(call.kernel, None, parent.row if parent else None)
             stack.append(_Open(call, row, parent.depth + 1 if parent else 0))
 
 

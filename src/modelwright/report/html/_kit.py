@@ -240,12 +240,12 @@ def chart(shown: Chart) -> Html:
 
 
 @dataclass(frozen=True)
-class Key:
+class LegendKey:
     name: str
     tone: str
 
 
-def keys(items: Iterable[Key]) -> Html:
+def keys(items: Iterable[LegendKey]) -> Html:
     found = "".join(f'<li><b style="background:var(--{item.tone})"></b>{text(item.name)}</li>' for item in items)
     return Html(f'<ul class="keys">{found}</ul>')
 

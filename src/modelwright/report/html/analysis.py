@@ -15,7 +15,7 @@ from modelwright.report.html._kit import (
     Cell,
     Column,
     Html,
-    Key,
+    LegendKey,
     Row,
     Shade,
     colour,
@@ -123,7 +123,7 @@ def _graph(placed: Placement, suffix: str) -> Section:
     view = collapse(placed.graph, frozenset(place for place, node in enumerate(placed.graph) if _key(node) in why))
     tones = {share.ep: colour(place) for place, share in enumerate(placed.eps)}
     boxes = [_box(block, placed.graph, tones, why) for block in view.blocks]
-    legend = keys((*(Key(_short(ep), tone) for ep, tone in tones.items()), *_other_keys(placed)))
+    legend = keys((*(LegendKey(_short(ep), tone) for ep, tone in tones.items()), *_other_keys(placed)))
     whole = all(len(block.nodes) == 1 for block in view.blocks)
     shown = "every node" if whole else f"{placed.nodes} nodes in {len(boxes)} boxes"
     hint = f"{shown}; dashed: not where it should run; click a box to see its nodes below"
@@ -132,9 +132,9 @@ def _graph(placed: Placement, suffix: str) -> Section:
     )
 
 
-def _other_keys(placed: Placement) -> list[Key]:
+def _other_keys(placed: Placement) -> list[LegendKey]:
     gone = any(node.ep is None and node.op_type != "Constant" for node in placed.graph)
-    return [Key("gone after loading", colour(99))] if gone else []
+    return [LegendKey("gone after loading", colour(99))] if gone else []
 
 
 def _key(node: PlacedNode | LeftNode) -> tuple[str, str, str | None]:
