@@ -70,9 +70,13 @@ def loop_options(function: F) -> F:
 
 def wait_option(function: F) -> F:
     """Adds --no-wait; hands the command `wait`."""
-    return click.option(
-        "--no-wait", "wait", flag_value=False, default=True, help="Fail when another measurement runs, do not wait."
-    )(function)
+
+    @click.option("--no-wait", is_flag=True, help="Fail when another measurement runs, instead of waiting.")
+    @functools.wraps(function)
+    def wrapper(*args: Any, no_wait: bool, **kwargs: Any) -> Any:
+        return function(*args, wait=not no_wait, **kwargs)
+
+    return wrapper  # type: ignore[return-value]
 
 
 class LiveMonitor:

@@ -22,7 +22,7 @@ from modelwright.cli._completing import target_names, task_names
 from modelwright.cli._streams import is_unicode, say
 from modelwright.cli._types import Duration, Size
 from modelwright.errors import UsageError
-from modelwright.vocabulary import Progress
+from modelwright.vocabulary import RESULT_VERSION, Progress
 
 if TYPE_CHECKING:
     import rich.console
@@ -39,7 +39,7 @@ else:
     worker = lazy("modelwright.worker")
 
 F = TypeVar("F", bound=Callable[..., Any])
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = RESULT_VERSION
 LIMITS = "modelwright.limits"
 """Where a command finds what was said about --memory and --timeout."""
 

@@ -15,7 +15,7 @@ from modelwright.errors import UsageError
         (evaluating.command, "give more `samples`, or `max_drop` 1%", "give more --samples, or --max-drop 1%"),
         (evaluating.command, "`columns` and `min_sqnr_db`", "--column and --min-sqnr"),
         (timing.command, "`duration_s` or `dims` of `model`", "--duration or --dim of MODEL"),
-        (timing.command, "`target` cpu, `wait`", "--target cpu, --no-wait"),
+        (timing.command, "`target` cpu, `provider_options`", "--target cpu, --ep-option"),
         (timing.command, "run `wright sys`; `label` is a column", "run `wright sys`; `label` is a column"),
         (None, "`samples`", "`samples`"),
     ],
