@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from modelwright.api.read import open_build, read
     from modelwright.api.repair import repair
     from modelwright.errors import WrightError
-    from modelwright.measure import ArmSpec as Arm
+    from modelwright.measure import Arm
     from modelwright.pipeline import Recipe
     from modelwright.store import Store
     from modelwright.targets import Target
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from modelwright.worker import limited
 
 _WHERE = {
-    "Arm": ("measure", "ArmSpec"),
+    "Arm": ("measure", "Arm"),
     "Data": ("vocabulary", "Data"),
     "Progress": ("vocabulary", "Progress"),
     "Recipe": ("pipeline", "Recipe"),

@@ -10,7 +10,7 @@ from modelwright import measure
 from modelwright.api._inputs import input_choice
 from modelwright.api._kept import kept
 from modelwright.api._model import file_of
-from modelwright.measure import ArmSpec, CompareResult
+from modelwright.measure import Arm, CompareResult
 from modelwright.models import HfSource, resolve
 from modelwright.store import Store
 from modelwright.targets import Target, parse_target
@@ -18,7 +18,7 @@ from modelwright.vocabulary import Data, OnProgress
 
 
 def compare(
-    arms: Sequence[str | Path | ArmSpec],
+    arms: Sequence[str | Path | Arm],
     *,
     target: str | Target = "cpu",
     data: Data | str | None = None,
@@ -65,8 +65,8 @@ def compare(
 
 
 def _built(
-    arm: str | Path | ArmSpec, target: str | Target, store: Store | None, on_progress: OnProgress | None
-) -> str | Path | ArmSpec:
+    arm: str | Path | Arm, target: str | Target, store: Store | None, on_progress: OnProgress | None
+) -> str | Path | Arm:
     """The arm as it is; where it is a Hugging Face model, what that is on its target."""
     spec = measure.parse_arm(arm)
     source = resolve(spec.model)

@@ -15,7 +15,7 @@ from modelwright.measure._perf_types import (
     SessionRecord,
     Throughput,
 )
-from modelwright.measure.races._arm_spec import ArmSpec, parse_arm, parse_arms
+from modelwright.measure.races._arm_spec import Arm, parse_arm, parse_arms
 from modelwright.measure.races._compare import compare
 from modelwright.measure.races._outputs import OutputCheck
 from modelwright.measure.races._sentence import quantile_name
@@ -51,8 +51,8 @@ __all__ = [
     "COMPARE_PROTOCOL",
     "PROTOCOL",
     "Against",
+    "Arm",
     "ArmResult",
-    "ArmSpec",
     "Changed",
     "ColdLoad",
     "CompareOptions",

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modelwright.errors import UsageError
-from modelwright.measure import ArmSpec, parse_arms
+from modelwright.measure import Arm, parse_arms
 
 
 def parse(text):
@@ -13,12 +13,12 @@ def parse(text):
 
 
 def test_a_bare_model_is_named_after_its_file():
-    assert parse("models/fp32.onnx") == ArmSpec("models/fp32.onnx", "fp32")
+    assert parse("models/fp32.onnx") == Arm("models/fp32.onnx", "fp32")
 
 
 def test_a_name_and_settings():
     arm = parse("int8=m.onnx@target=openvino-cpu,threads=1,runtime=ov,level=basic,opt.a=b=c,config.x.y=1")
-    assert arm == ArmSpec("m.onnx", "int8", "openvino-cpu", "ov", 1, "basic", options={"a": "b=c"}, config={"x.y": "1"})
+    assert arm == Arm("m.onnx", "int8", "openvino-cpu", "ov", 1, "basic", options={"a": "b=c"}, config={"x.y": "1"})
 
 
 def test_files_of_one_name_become_letters():

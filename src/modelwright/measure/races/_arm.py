@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from modelwright._json import digest
 from modelwright.data import check_inputs
 from modelwright.graph import ModelSummary, fingerprint, load, summary
-from modelwright.measure.races._arm_spec import ArmSpec
+from modelwright.measure.races._arm_spec import Arm
 from modelwright.measure.races._outputs import tolerance
 from modelwright.measure.timing._subject import InputChoice, Subject, make_subject
 from modelwright.models import FileDigest, model_files, onnx_of
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Arm:
+class ReadyArm:
     """`identity` is equal for two arms that would be the same thing measured twice."""
 
     name: str
@@ -64,7 +64,7 @@ class Arm:
         )
 
 
-def inputs_digest(arm: Arm) -> str:
+def inputs_digest(arm: ReadyArm) -> str:
     """Of the arrays an arm is fed: their names, types, shapes and bytes."""
     found = hashlib.sha256()
     for name, array in sorted(arm.feeds.items()):
@@ -72,15 +72,15 @@ def inputs_digest(arm: Arm) -> str:
     return found.hexdigest()
 
 
-def make_arms(specs: Sequence[ArmSpec], inputs: InputChoice, target: str, threads: int | None) -> tuple[Arm, ...]:
+def make_arms(specs: Sequence[Arm], inputs: InputChoice, target: str, threads: int | None) -> tuple[ReadyArm, ...]:
     """Resolve every arm; all get the base's inputs, with floats in the type each arm declares."""
     base = make_subject(specs[0].model, inputs)
     subjects = [base, *(_subject_like(base, spec.model) for spec in specs[1:])]
     return tuple(_arm(spec, subject, target, threads) for spec, subject in zip(specs, subjects, strict=True))
 
 
-def _arm(spec: ArmSpec, subject: Subject, target: str, threads: int | None) -> Arm:
-    return Arm(
+def _arm(spec: Arm, subject: Subject, target: str, threads: int | None) -> ReadyArm:
+    return ReadyArm(
         name=spec.name,
         path=subject.path,
         fingerprint=fingerprint(subject.graph),

@@ -18,7 +18,7 @@ _EXAMPLE = "int8=model_int8.onnx@threads=1,opt.device_type=CPU"
 
 
 @dataclass(frozen=True)
-class ArmSpec:
+class Arm:
     """One arm. What is None is what is said for all arms; one without a name is called after its file."""
 
     model: str
@@ -39,7 +39,7 @@ class ArmSpec:
         return (f"{self.name}=" if self.name else "") + self.model + (f"@{settings}" if settings else "")
 
 
-def parse_arms(arms: Sequence[str | Path | ArmSpec]) -> tuple[ArmSpec, ...]:
+def parse_arms(arms: Sequence[str | Path | Arm]) -> tuple[Arm, ...]:
     """All arms, the base first. Arms without a name are called after their file, or A, B, C where those clash."""
     read = [parse_arm(arm) for arm in arms]
     if len(read) < 2:
@@ -59,9 +59,9 @@ def parse_arms(arms: Sequence[str | Path | ArmSpec]) -> tuple[ArmSpec, ...]:
     return tuple(replace(arm, name=name) for arm, name in zip(read, stems, strict=True))
 
 
-def parse_arm(arm: str | Path | ArmSpec) -> ArmSpec:
+def parse_arm(arm: str | Path | Arm) -> Arm:
     """One arm, without a name where none is said."""
-    if isinstance(arm, ArmSpec):
+    if isinstance(arm, Arm):
         return arm
     text = str(arm)
     head, settings = _split_settings(text)
@@ -98,8 +98,8 @@ def _is_key(key: str) -> bool:
     return key in _KEYS or any(key.startswith(prefix) and key != prefix for prefix in (_OPTION, _CONFIG))
 
 
-def _arm(name: str, model: str, settings: dict[str, str]) -> ArmSpec:
-    return ArmSpec(
+def _arm(name: str, model: str, settings: dict[str, str]) -> Arm:
+    return Arm(
         model=model,
         name=name,
         target=settings.get("target"),

@@ -13,8 +13,8 @@ from typing import Any
 from modelwright.errors import UsageError, WrightError
 from modelwright.evidence import EnvironmentProbe
 from modelwright.judge import Finding, Judge, Race, Verdict, resolvable_effect, tail_runs
-from modelwright.measure.races._arm import Arm, make_arms
-from modelwright.measure.races._arm_spec import ArmSpec, parse_arms
+from modelwright.measure.races._arm import ReadyArm, make_arms
+from modelwright.measure.races._arm_spec import Arm, parse_arms
 from modelwright.measure.races._outputs import Outputs, check_outputs
 from modelwright.measure.races._result import ArmState, Outlook, Reached, compare_result
 from modelwright.measure.races._retry import Earlier, read_earlier
@@ -34,7 +34,7 @@ _NOISES = (0.01, 0.03, 0.05)
 
 
 def compare(
-    arms: Sequence[str | Path | ArmSpec],
+    arms: Sequence[str | Path | Arm],
     options: CompareOptions | None = None,
     *,
     on_progress: OnProgress | None = None,
@@ -58,7 +58,7 @@ def compare(
 
 @dataclass
 class _Comparison:
-    arms: tuple[Arm, ...]
+    arms: tuple[ReadyArm, ...]
     as_written: tuple[str, ...]
     options: CompareOptions
     tell: OnProgress
@@ -123,7 +123,7 @@ class _Comparison:
             if not self.options.allow_different:
                 state.refused = state.outputs.different
 
-    def _try(self, arm: Arm) -> Outputs | None:
+    def _try(self, arm: ReadyArm) -> Outputs | None:
         # Base and arms in different slots, so that both processes are up when the first unit begins.
         state, process = self.states[arm.name], self.bench.process(arm, 0 if arm is self.base else 1)
         self.note(f"opening {arm.name}")
@@ -143,7 +143,7 @@ class _Comparison:
             return None
         return answers
 
-    def _refuse_other_runtime(self, arm: Arm, facts: SessionFacts) -> None:
+    def _refuse_other_runtime(self, arm: ReadyArm, facts: SessionFacts) -> None:
         before = self.earlier.onnxruntime(arm.name) if self.earlier else None
         if before is not None and before != facts.onnxruntime:
             raise UsageError(
@@ -152,7 +152,7 @@ class _Comparison:
                 fix="leave `retry` out",
             )
 
-    def _measurable(self) -> list[Arm]:
+    def _measurable(self) -> list[ReadyArm]:
         return [arm for arm in self.arms[1:] if self.states[arm.name].runs]
 
     def _measure(self) -> None:
@@ -264,7 +264,7 @@ def _long_enough(plan: UnitPlan, by: Sequence[float]) -> UnitPlan:
     return replace(plan, burst_runs=max(plan.burst_runs, runs))
 
 
-def _refuse_simulated(arm: Arm, facts: SessionFacts) -> None:
+def _refuse_simulated(arm: ReadyArm, facts: SessionFacts) -> None:
     if not facts.timing_valid:
         raise UsageError(
             f"arm {arm.name} cannot take part in a comparison of speed",

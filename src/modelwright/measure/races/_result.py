@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from modelwright._lazy import lazy
 from modelwright.evidence import Environment
 from modelwright.judge import Finding, Forecast, Judge, Race, Verdict, VerdictKind, finding, forecast
-from modelwright.measure.races._arm import Arm, inputs_digest
+from modelwright.measure.races._arm import ReadyArm, inputs_digest
 from modelwright.measure.races._outputs import OutputCheck
 from modelwright.measure.races._sentence import quantile_name, sentence
 from modelwright.measure.races._types import COMPARE_PROTOCOL, ArmResult, CompareOptions, CompareResult
@@ -72,7 +72,7 @@ class Reached:
 
 
 def compare_result(
-    arms: tuple[Arm, ...],
+    arms: tuple[ReadyArm, ...],
     as_written: tuple[str, ...],
     options: CompareOptions,
     states: Mapping[str, ArmState],
@@ -109,13 +109,13 @@ def compare_result(
 
 @dataclass(frozen=True)
 class _Judged:
-    base: Arm
+    base: ReadyArm
     options: CompareOptions
     race: Race | None
     units: Sequence[UnitRecord]
     progress: Reached
 
-    def arm(self, arm: Arm, state: ArmState) -> ArmResult:
+    def arm(self, arm: ReadyArm, state: ArmState) -> ArmResult:
         found = None if arm is self.base else self._finding(arm, state)
         outlook = self._forecast(found) if found and state.runs else None
         different = state.outputs.different if state.outputs and state.runs else None
@@ -141,7 +141,7 @@ class _Judged:
             failure=state.failure,
         )
 
-    def _finding(self, arm: Arm, state: ArmState) -> Finding:
+    def _finding(self, arm: ReadyArm, state: ArmState) -> Finding:
         found = self.race.findings().get(arm.name) if self.race else None
         blank = found or finding(
             tuple(Judge(self.options.min_effect, self.options.alpha, quantile=q).verdict() for q in self.options.by)
@@ -154,7 +154,7 @@ class _Judged:
             return _all(blank, VerdictKind.INVALID, state.failure)
         return blank
 
-    def _within(self, arm: Arm, state: ArmState) -> bool | None:
+    def _within(self, arm: ReadyArm, state: ArmState) -> bool | None:
         if self.options.max_slowdown is None or arm is self.base:
             return None
         if state.duplicate_of is not None:
@@ -167,7 +167,7 @@ class _Judged:
             return None
         return self.progress.outlook.forecast(first)
 
-    def _time(self, arm: Arm, quantile: float) -> float | None:
+    def _time(self, arm: ReadyArm, quantile: float) -> float | None:
         if arm is self.base:
             legs = [unit.base_ms for unit in self.units]
         else:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from modelwright._lazy import lazy
 from modelwright._output import is_sealed
 from modelwright.errors import InputError, UsageError
-from modelwright.measure.races._arm import Arm, inputs_digest
+from modelwright.measure.races._arm import ReadyArm, inputs_digest
 from modelwright.measure.races._types import COMPARE_PROTOCOL, CompareOptions
 from modelwright.measure.races._unit import UnitPlan, UnitRecord
 
@@ -55,7 +55,7 @@ class Earlier:
         return next((one.facts.onnxruntime for one in self.arms if one.name == arm and one.facts), None)
 
 
-def read_earlier(path: Path | None, arms: Sequence[Arm], options: CompareOptions) -> Earlier | None:
+def read_earlier(path: Path | None, arms: Sequence[ReadyArm], options: CompareOptions) -> Earlier | None:
     """The units in `path`; refused when they were measured on anything else than is asked for now."""
     if path is None:
         return None
@@ -84,7 +84,7 @@ def _read(path: Path) -> Earlier:
         ) from None
 
 
-def _what_differs(earlier: Earlier, arms: Sequence[Arm], options: CompareOptions) -> str | None:
+def _what_differs(earlier: Earlier, arms: Sequence[ReadyArm], options: CompareOptions) -> str | None:
     now = [(arm.name, arm.identity) for arm in arms]
     asked = _Options(options.alpha, options.by, options.unit)
     pairs = {

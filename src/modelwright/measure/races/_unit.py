@@ -11,7 +11,7 @@ from statistics import fmean, median
 
 from modelwright.errors import WrightError
 from modelwright.judge import MIN_TICKS, Judge
-from modelwright.measure.races._arm import Arm
+from modelwright.measure.races._arm import ReadyArm
 from modelwright.measure.races._schedule import blocks_per_unit, segments
 from modelwright.measure.timing._session_process import SessionProcess
 from modelwright.measure.timing._session_tasks import Bursts, Warm
@@ -38,7 +38,7 @@ SPINNING = UnitPlan(burst_s=0.05, guard_s=0.04)
 """Where threads of the other session spin on for some 35 ms after its last run."""
 
 
-def unit_plan(arms: Iterable[Arm]) -> UnitPlan:
+def unit_plan(arms: Iterable[ReadyArm]) -> UnitPlan:
     """How these arms can take turns."""
     return UnitPlan() if all(arm.rests for arm in arms) else SPINNING
 
@@ -113,7 +113,7 @@ class _Turns:
 class ArmFailed(Exception):
     """An arm broke in the middle of a unit; the unit is dropped as a whole."""
 
-    def __init__(self, arm: Arm, error: WrightError) -> None:
+    def __init__(self, arm: ReadyArm, error: WrightError) -> None:
         super().__init__(str(error))
         self.arm = arm
         self.error = error
@@ -140,14 +140,14 @@ class UnitRunner:
         for process in self._processes.values():
             process.renew()
 
-    def process(self, arm: Arm, slot: int) -> SessionProcess:
+    def process(self, arm: ReadyArm, slot: int) -> SessionProcess:
         """The child in which this arm runs when it has this slot."""
         key = (arm.runtime.name if arm.runtime else None, slot)
         if key not in self._processes:
             self._processes[key] = SessionProcess(arm.runtime)
         return self._processes[key]
 
-    def unit(self, number: int, base: Arm, arm: Arm, *, base_first: bool) -> UnitRecord:
+    def unit(self, number: int, base: ReadyArm, arm: ReadyArm, *, base_first: bool) -> UnitRecord:
         """Measure one unit; raises ArmFailed."""
         started = time.monotonic()
         order = (base, arm) if base_first else (arm, base)
@@ -176,13 +176,13 @@ class UnitRunner:
             cpu=turns.cpu,
         )
 
-    def _opened(self, arm: Arm, slot: int) -> _Ready:
+    def _opened(self, arm: ReadyArm, slot: int) -> _Ready:
         with _blamed(arm):
             process = self.process(arm, slot)
             opened = process.open(arm.path, arm.target, arm.spec, arm.feeds)
             return _Ready(process.warm(self._plan.warmup_cap_s), opened.tick_ns)
 
-    def _turns(self, order: tuple[Arm, Arm], ready: list[_Ready], open_s: float) -> _Turns:
+    def _turns(self, order: tuple[ReadyArm, ReadyArm], ready: list[_Ready], open_s: float) -> _Turns:
         plan, batch = self._plan, max(one.batch for one in ready)
         run_s = fmean(one.run_s for one in ready)
         burst_s = max(plan.burst_s, plan.burst_runs * batch * run_s) + max(plan.guard_s, run_s)
@@ -191,7 +191,9 @@ class UnitRunner:
         cpu = ready[0].warm.cpu if all(arm.is_one_thread for arm in order) else None
         return _Turns(blocks, batch, cpu)
 
-    def _bursts(self, order: tuple[Arm, Arm], turns: _Turns) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+    def _bursts(
+        self, order: tuple[ReadyArm, ReadyArm], turns: _Turns
+    ) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
         plan = self._plan
         taken: tuple[list[tuple[int, ...]], list[tuple[int, ...]]] = ([], [])
         for slot, count in segments(turns.blocks):
@@ -200,7 +202,7 @@ class UnitRunner:
                 taken[slot].extend(self.process(order[slot], slot).burst(bursts))
         return taken
 
-    def _left(self, order: tuple[Arm, Arm]) -> None:
+    def _left(self, order: tuple[ReadyArm, ReadyArm]) -> None:
         for slot, arm in enumerate(order):
             with _blamed(arm):
                 self.process(arm, slot).leave()
@@ -209,7 +211,7 @@ class UnitRunner:
 
 
 @contextmanager
-def _blamed(arm: Arm) -> Iterator[None]:
+def _blamed(arm: ReadyArm) -> Iterator[None]:
     try:
         yield
     except WrightError as error:
