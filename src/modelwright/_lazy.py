@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -39,3 +40,23 @@ def lazy(name: str) -> ModuleType:
             np = lazy("numpy")
     """
     return _LazyModule(name)
+
+
+def lazy_names(package: str, **modules: str) -> Callable[[str], Any]:
+    """The `__getattr__` of a package whose names are imported when somebody asks for them: name=module.
+
+    Use it where others need the values of a package far more often than what works with them, with the real imports
+    for the type checker:
+
+        if TYPE_CHECKING:
+            from package._run import run
+        else:
+            __getattr__ = lazy_names(__name__, run="_run")
+    """
+
+    def find(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"{package} has no {name}")
+        return getattr(importlib.import_module(f"{package}.{modules[name]}"), name)
+
+    return find

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelwright import pipeline
@@ -27,8 +28,13 @@ def analyze(
     on_progress: OnProgress | None = None,
 ) -> Analyses:
     """Which nodes each target really takes: its own partitioner is asked; with `suggest`, what would help is tried."""
-    found = []
+    wanted: dict[Path, list[Target]] = {}
     for target in parse_targets(targets):
         file = file_of(model, target, component=component, store=store, on_progress=on_progress)
-        found.append(pipeline.analyze(file.path, target, suggest=suggest))
+        wanted.setdefault(file.path, []).append(target)
+    found = [
+        analysis
+        for path, mine in wanted.items()
+        for analysis in pipeline.analyze_all(path, mine, suggest=suggest, store=store, on_progress=on_progress)
+    ]
     return kept(Analyses(tuple(found)))

@@ -10,8 +10,8 @@ from modelwright import pipeline
 from modelwright.api._kept import kept
 from modelwright.api._opened import opened
 from modelwright.models import BuildSource, Choices, HfSource, OnnxSource, Source, onnx_of, resolve
-from modelwright.pipeline import Builds, Plans, Recipe, TargetPlan, Wishes
-from modelwright.store import Store
+from modelwright.pipeline import BuildFailure, Builds, Plans, Recipe, TargetPlan, Wishes
+from modelwright.store import Store, unwritten
 from modelwright.targets import Target, parse_target, parse_targets
 from modelwright.vocabulary import Data, OnProgress, as_data
 
@@ -60,15 +60,19 @@ def build(
     )
     recipes = _recipes(source, targets, recipe, wishes)
     folders = [_folder(output, recipe, len(recipes)) for recipe in recipes]
-    built = []
     with opened(store) as place:
         for folder in folders:
             pipeline.check_folder(source, folder, store=place, overwrite=overwrite)
-        for one, folder in zip(recipes, folders, strict=True):
-            built.append(pipeline.build(source, one, store=place, on_progress=on_progress, force=force))
+        found = pipeline.build_all(source, recipes, store=place, on_progress=on_progress, force=force)
+        failed = [item for item in found if isinstance(item, BuildFailure)]
+        if len(failed) == len(found):
+            raise failed[0].error
+        pairs = zip(found, folders, strict=True)
+        built = [(item, folder) for item, folder in pairs if not isinstance(item, BuildFailure)]
+        for item, folder in built:
             if folder is not None:
-                pipeline.deliver(built[-1], folder, store=place, overwrite=overwrite)
-    return kept(Builds(tuple(built), tuple(folders)))
+                pipeline.deliver(item, folder, store=place, overwrite=overwrite)
+    return kept(Builds(tuple(item for item, _ in built), tuple(folder for _, folder in built), tuple(failed)))
 
 
 def plan(
@@ -90,7 +94,10 @@ def plan(
     trust_remote_code: bool = False,
     store: Store | None = None,
 ) -> Plans:
-    """What `build` would do with the same arguments: which stages the store has, and which would run."""
+    """What `build` would do with the same arguments: which stages the store has, and which would run.
+
+    Nothing is run and nothing is written. What the stages would take is a forecast, told by earlier runs of theirs.
+    """
     source = _buildable(model, Choices(task, revision, trust_remote_code, random_weights))
     wishes = Wishes(
         precision=precision,
@@ -103,8 +110,9 @@ def plan(
         dims=tuple((dims or {}).items()),
     )
     recipes = _recipes(source, targets, recipe, wishes, planning=True)
-    with opened(store) as place:
-        plans = [TargetPlan(one.target, pipeline.plan(source, one, store=place)) for one in recipes]
+    with opened(store) if store is not None else Store(read_only=True) as place, unwritten():
+        found = pipeline.plan_all(source, recipes, store=place)
+    plans = (TargetPlan(one.target, steps) for one, steps in zip(recipes, found, strict=True))
     return Plans(tuple(plans))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from modelwright._output import refuse_reserved
-from modelwright.cli._call import Answering, VerbCall, answer
+from modelwright.cli._call import Answering, VerbCall, answer, told
 from modelwright.cli._exits import NO
 from modelwright.cli._options import Output
 from modelwright.errors import UsageError
@@ -54,4 +54,9 @@ def run_build(command: str, call: VerbCall, out: Output) -> int:
 
 
 def _code(found: Builds) -> int:
+    """Targets that failed while others were built are complained about now; the first of them decides."""
+    for one in found.failed:
+        told(one.error)
+    if found.failed:
+        return found.failed[0].error.exit_code
     return 0 if found.passed else NO

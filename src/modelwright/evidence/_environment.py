@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from modelwright import __version__
 from modelwright._lazy import lazy
-from modelwright.plans import installed
+from modelwright.stages import installed
 from modelwright.targets import Host, catalogue, read_host
 
 if TYPE_CHECKING:

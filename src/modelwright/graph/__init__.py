@@ -5,7 +5,7 @@ from modelwright.graph._external import ExternalTensor, external_data, model_byt
 from modelwright.graph._fingerprint import fingerprint
 from modelwright.graph._inplace import point_at, with_weights_in_place
 from modelwright.graph._inspect import Inspection, inspect
-from modelwright.graph._load import Graph, load
+from modelwright.graph._load import Graph, load, shared
 from modelwright.graph._precision import Precision, TypeShare
 from modelwright.graph._summary import (
     DtypeTotal,
@@ -14,6 +14,7 @@ from modelwright.graph._summary import (
     ModelSummary,
     OpCount,
     Opset,
+    facts,
     summary,
 )
 from modelwright.graph._types import ValueSpec, dtype_name
@@ -37,12 +38,14 @@ __all__ = [
     "ValueSpec",
     "dtype_name",
     "external_data",
+    "facts",
     "fingerprint",
     "inspect",
     "load",
     "model_bytes",
     "needs_data_file",
     "point_at",
+    "shared",
     "summary",
     "with_weights_in_place",
     "work_rank",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from modelwright._belongs import foreign
 from modelwright._lazy import lazy
 from modelwright.errors import InputError
-from modelwright.graph._load import Graph, load
+from modelwright.graph._load import Graph, shared
 from modelwright.graph._types import dtype_name, stored_bytes
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def external_data(graph: Graph) -> tuple[ExternalTensor, ...]:
 
 def model_bytes(path: str | Path) -> int:
     """What a model takes on disk, with its weights in other files."""
-    outside = {item.path for item in external_data(load(path))}
+    outside = {item.path for item in external_data(shared(path))}
     return sum(Path(item).stat().st_size for item in (path, *outside))
 
 

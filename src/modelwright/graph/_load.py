@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import mmap
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,7 +37,8 @@ class Graph:
     """A parsed model and where it came from. Weights stay on disk.
 
     `model` is complete but for the `raw_data` of initializers of 64 KiB and more: `on_disk` says, by index of
-    the initializer, where in the file they are. `stamp` is the file's size and time when it was read.
+    the initializer, where in the file they are. `stamp` is the file's size and time when it was read. A `shared` one is
+    looked at by several readers, so none of them may change it.
     """
 
     path: Path
@@ -44,6 +46,7 @@ class Graph:
     bodies: tuple[Body, ...]
     on_disk: Mapping[int, ByteRange]
     stamp: tuple[int, int]
+    shared: bool = False
 
     @property
     def file_bytes(self) -> int:
@@ -63,6 +66,22 @@ def load(path: str | Path) -> Graph:
     graph = Graph(path, model, bodies(model), content.left_out, stamp)
     _require_model(graph, head)
     return graph
+
+
+def shared(path: str | Path) -> Graph:
+    """As `load`, for those who change nothing in it: a file that was not touched since is not parsed again."""
+    path = Path(path).absolute()
+    try:
+        stamp = file_stamp(path.stat())
+    except OSError:
+        return load(path)  # it says what is wrong
+    return _shared(path, stamp)
+
+
+# A command has one model or two; with more of them the ones before are parsed again.
+@functools.lru_cache(4)
+def _shared(path: Path, stamp: tuple[int, int]) -> Graph:
+    return replace(load(path), shared=True)
 
 
 def file_stamp(status: os.stat_result) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from modelwright.graph._bodies import Body, domain_of
 from modelwright.graph._epcontext import EpContextNode, ep_context_nodes
 from modelwright.graph._external import ExternalTensor, external_data
-from modelwright.graph._load import PROTOBUF_LIMIT, Graph
+from modelwright.graph._load import PROTOBUF_LIMIT, Graph, shared
 from modelwright.graph._precision import Precision, precision
 from modelwright.graph._types import ValueSpec, dtype_name, elements, stored_bytes, value_spec
 
@@ -100,8 +101,20 @@ class ModelSummary:
 
 
 def summary(graph: Graph) -> ModelSummary:
-    """Summarise a model. Its external files are checked, not read; a bad one is an InputError."""
+    """Summarise a model, a shared one once. Its external files are checked, not read; a bad one is an InputError."""
+    return _shared(graph) if graph.shared else _fresh(graph)
+
+
+def facts(path: str | Path) -> ModelSummary:
+    """The summary of the model in a file, for those who only look at it."""
+    return summary(shared(path))
+
+
+def _fresh(graph: Graph) -> ModelSummary:
     return _summary(graph, external_data(graph), ep_context_nodes(graph))
+
+
+_shared = functools.lru_cache(4)(_fresh)
 
 
 def _summary(graph: Graph, external: tuple[ExternalTensor, ...], compiled: tuple[EpContextNode, ...]) -> ModelSummary:

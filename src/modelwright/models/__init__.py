@@ -20,6 +20,10 @@ from modelwright.models._digest import (
 from modelwright.models._embedding import (
     index_bound,
 )
+from modelwright.models._facts import (
+    ModelFacts,
+    model_facts,
+)
 from modelwright.models._guess import (
     fitted,
     sizes_in,
@@ -62,6 +66,7 @@ __all__ = [
     "Choices",
     "FileDigest",
     "HfSource",
+    "ModelFacts",
     "OnnxSource",
     "Source",
     "check_build",
@@ -71,6 +76,7 @@ __all__ = [
     "fitted",
     "index_bound",
     "modality",
+    "model_facts",
     "model_files",
     "onnx_of",
     "read_architecture",

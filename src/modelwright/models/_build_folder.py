@@ -16,7 +16,7 @@ from modelwright._json import loads
 from modelwright._lazy import lazy
 from modelwright._output import is_sealed
 from modelwright.errors import InputError, UsageError
-from modelwright.graph import load, summary
+from modelwright.graph import facts
 from modelwright.models._digest import file_digest
 from modelwright.store import DELIVERY_NOTE
 from modelwright.vocabulary import InputSpec, TensorSpec
@@ -134,7 +134,7 @@ def recorded_inputs(model: Path) -> InputSpec:
 
 def model_files(path: Path) -> tuple[FileDigest, ...]:
     """What a model is, by content: the file, and the weights or compiled parts beside it."""
-    present = [file.name for file in summary(load(path)).files if file.size_bytes is not None]
+    present = [file.name for file in facts(path).files if file.size_bytes is not None]
     return digests_of(path.parent, present)
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from modelwright.errors import InputError, UsageError
-from modelwright.graph import load, summary
 from modelwright.models._build_folder import MANIFEST, read_build
 from modelwright.models._digest import content_digest, folder_digest
+from modelwright.models._facts import model_facts
 from modelwright.models._hf import CONFIG, Choices, HfSource, local_source
 from modelwright.models._hub import hub_source
 from modelwright.vocabulary import read_task
@@ -28,9 +28,9 @@ class OnnxSource:
 
     def identity(self) -> str:
         """All files it consists of: external weights and compiled blobs count, its own name does not."""
-        graph = load(self.path)
-        parts = {item.name: graph.folder / item.name for item in summary(graph).files if item.role != "model"}
-        return f"sha256:{content_digest({_ITSELF: graph.path, **parts})}"
+        path = Path(self.path)
+        parts = {name: path.parent / name for name in model_facts(path).parts}
+        return f"sha256:{content_digest({_ITSELF: path, **parts})}"
 
 
 @dataclass(frozen=True)

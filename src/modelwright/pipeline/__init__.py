@@ -4,21 +4,17 @@ from modelwright.pipeline._analyze import (
     Analysis,
     Suggestion,
     analyze,
-    place,
+    analyze_all,
 )
 from modelwright.pipeline._build import (
+    BuildFailure,
     BuildResult,
     Built,
-    PlannedStage,
     build,
-    plan,
-)
-from modelwright.pipeline._calls import (
-    Subject,
-    optimize_call,
-    quantize_call,
+    build_all,
 )
 from modelwright.pipeline._import import (
+    ImportOutcome,
     import_model,
 )
 from modelwright.pipeline._manifest import (
@@ -26,6 +22,16 @@ from modelwright.pipeline._manifest import (
     check_folder,
     deliver,
     manifest,
+)
+from modelwright.pipeline._nodes import (
+    BuildSubject,
+    optimize_node,
+    quantize_node,
+)
+from modelwright.pipeline._plan import (
+    PlannedStage,
+    plan,
+    plan_all,
 )
 from modelwright.pipeline._recipe import (
     Reasons,
@@ -52,29 +58,33 @@ from modelwright.pipeline._results import (
 __all__ = [
     "Analyses",
     "Analysis",
+    "BuildFailure",
     "BuildResult",
+    "BuildSubject",
     "Builds",
     "Built",
+    "ImportOutcome",
     "PlannedStage",
     "Plans",
     "Reasons",
     "Recipe",
-    "Subject",
     "Suggestion",
     "TargetPlan",
     "Wishes",
     "analyze",
+    "analyze_all",
     "assemble",
     "build",
+    "build_all",
     "check_folder",
     "deliver",
     "import_model",
     "make_recipe",
     "manifest",
-    "optimize_call",
-    "place",
+    "optimize_node",
     "plan",
-    "quantize_call",
+    "plan_all",
+    "quantize_node",
     "read_layer",
     "recipe_file",
     "rehearse",

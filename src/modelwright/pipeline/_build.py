@@ -1,36 +1,27 @@
-"""From a source to checked artifacts, stage by stage."""
+"""From a source to checked artifacts for one target or several: what they share is made once."""
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
-
-from pydantic import TypeAdapter
+from typing import Any
 
 from modelwright.data import CalibrationSource, calibration_source, drawn
-from modelwright.errors import InputError
-from modelwright.graph import load, summary
+from modelwright.errors import WrightError
 from modelwright.models import HfSource, OnnxSource, fetch, recorded_inputs
-from modelwright.pipeline._calls import Subject, compile_call, export_call, optimize_call, quantize_call, validate_call
-from modelwright.pipeline._claims import refuse_unclaimed
-from modelwright.pipeline._import import foresee_import, import_model
+from modelwright.pipeline._import import import_model
+from modelwright.pipeline._nodes import BuildSubject, Route, export_node, route
 from modelwright.pipeline._recipe import Recipe
-from modelwright.pipeline._resolve import waits_for_reader
-from modelwright.plans import ModelInput, StageCall, StageResult, peek_stage, run_stage
+from modelwright.plans import Executor, LocalExecutor, ModelInput, NodeResult, Plan, StageResult, peek_node, run_all
 from modelwright.stages.export import ExportOutcome, Link
 from modelwright.stages.validate import ValidateOutcome
 from modelwright.store import Store
 from modelwright.vocabulary import Data, InputSpec, OnProgress, Progress, silent, within
-from modelwright.worker import Worker
 
-_EXPORT = TypeAdapter(ExportOutcome)
-_VALIDATION = TypeAdapter(ValidateOutcome)
 SINGLE = "model"
-_READER = "unknown until the reader runs"
 
 
 @dataclass(frozen=True)
@@ -38,7 +29,7 @@ class Built:
     """One component: every stage it went through, what is delivered, and the answer of the gate."""
 
     name: str
-    stages: tuple[StageResult, ...]
+    stages: tuple[StageResult[Any], ...]
     final: ModelInput
     validation: ValidateOutcome
     inputs: InputSpec
@@ -67,29 +58,20 @@ class BuildResult:
 
 
 @dataclass(frozen=True)
-class PlannedStage:
-    """A step of `--plan`. `later`: its key cannot be known, because its inputs do not exist yet or because of `why`."""
+class BuildFailure:
+    """A target whose build came to no end, and why."""
 
-    component: str
-    stage: str
-    state: Literal["cached", "run", "later"]
-    key: str | None
-    why: str | None = None
+    target: str
+    error: WrightError
 
 
 @dataclass(frozen=True)
-class Job:
-    """What every component of a build shares.
+class Head:
+    """Where every component begins: the import or the export, and how parts of the latter are linked."""
 
-    `force` lets passes through that the target's EP does not claim. `worker` runs the stages that read and write
-    graphs; exporters and EP compilers leave traces in their process, so they get one of their own.
-    """
-
-    recipe: Recipe
-    store: Store
-    on_progress: OnProgress
-    force: bool
-    worker: Worker
+    result: StageResult[Any]
+    subjects: tuple[BuildSubject, ...]
+    links: tuple[Link, ...] = ()
 
 
 def build(
@@ -101,150 +83,140 @@ def build(
     force: bool = False,
 ) -> BuildResult:
     """Run what the store does not have. Every stage is a child with a time limit."""
-    started = time.perf_counter()
-    on_progress = on_progress or silent
-    source = _fetched(source, recipe, store)
-    with Worker() as worker, _data(source, recipe, store, on_progress) as data:
-        job = Job(recipe, store, on_progress, force, worker)
-        first, subjects, links = _begin(source, job)
-        components = tuple(_component(name, replace(subject, data=data), first, job) for name, subject in subjects)
-    return BuildResult(
-        source=_name(source),
-        identity=source.identity(),
-        task=source.task,
-        target=recipe.target,
-        recipe=recipe,
-        components=components,
-        links=links,
-        seconds=time.perf_counter() - started,
-    )
+    (result,) = build_all(source, (recipe,), store=store, on_progress=on_progress, force=force)
+    if isinstance(result, BuildFailure):
+        raise result.error
+    return result
 
 
-def _data(
-    source: OnnxSource | HfSource, recipe: Recipe, store: Store, on_progress: OnProgress
-) -> contextlib.AbstractContextManager[CalibrationSource]:
-    """The recipe's samples; those of the user's own function are drawn now, once for all stages."""
-    counts = [section.samples for section in (recipe.quantize, recipe.validation) if section is not None]
+def build_all(
+    source: OnnxSource | HfSource,
+    recipes: Sequence[Recipe],
+    *,
+    store: Store,
+    on_progress: OnProgress | None = None,
+    force: bool = False,
+    executor: Executor | None = None,
+) -> tuple[BuildResult | BuildFailure, ...]:
+    """A build for each recipe, side by side where nothing keeps them apart. One that fails does not stop the others.
 
-    tell = within(on_progress, "samples", _name(source))
-
-    return drawn(calibration_source(recipe.data), max(counts), store.root.parent, tell)
-
-
-def plan(source: OnnxSource | HfSource, recipe: Recipe, *, store: Store) -> tuple[PlannedStage, ...]:
-    """What a build would do, without doing it and without running the user's own code."""
-    if isinstance(source, HfSource):
-        call = export_call(source, recipe)
-        done = peek_stage(store, call)
-        head = PlannedStage("all", call.stage, "cached" if done else "run", call.key.digest)
-        subjects = _exported(source, done)[0] if done else []
-        tail = [step for name, subject in subjects for step in _planned(name, subject, recipe, store)]
-        return (head, *(tail or _unknown(recipe)))
-    first = foresee_import(store, Path(source.path))
-    head = PlannedStage(SINGLE, first.stage, "run" if first.produced else "cached", first.key.digest)
-    if waits_for_reader(source, recipe):
-        return (head, *(replace(step, component=SINGLE, why=_READER) for step in _unknown(recipe)))
-    return (head, *_planned(SINGLE, _imported(source, first), recipe, store))
+    `force` lets passes through that a target's EP does not claim.
+    """
+    began = time.perf_counter()
+    tell, executor = on_progress or silent, executor or LocalExecutor()
+    with _drawn(source, recipes, store, tell) as data:
+        heads = _heads(source, recipes, store, tell, executor)
+        jobs = [_Job(source, recipe, head) for recipe, head in zip(recipes, heads, strict=True)]
+        routes = [job.routes(data[job.recipe.data], force=force) for job in jobs]
+        plan = Plan({str(number): tuple(n for one in found for n in one.nodes) for number, found in enumerate(routes)})
+        ended = {
+            result.node.id: _Ended(result, time.perf_counter() - began) for result in executor.run(plan, store, tell)
+        }
+    return tuple(job.finished(found, ended) for job, found in zip(jobs, routes, strict=True))
 
 
-def _begin(source: OnnxSource | HfSource, job: Job) -> tuple[StageResult, list[tuple[str, Subject]], tuple[Link, ...]]:
+@dataclass(frozen=True)
+class _Ended:
+    result: NodeResult
+    after_s: float
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One target of the command."""
+
+    source: OnnxSource | HfSource
+    recipe: Recipe
+    head: Head | WrightError
+
+    def routes(self, data: CalibrationSource, *, force: bool) -> list[Route]:
+        if isinstance(self.head, WrightError):
+            return []
+        return [route(replace(subject, data=data), self.recipe, force=force) for subject in self.head.subjects]
+
+    def finished(self, routes: list[Route], ended: Mapping[str, _Ended]) -> BuildResult | BuildFailure:
+        if isinstance(self.head, WrightError):
+            return BuildFailure(self.recipe.target, self.head)
+        mine = [ended[node.id] for one in routes for node in one.nodes]
+        failed = [error for item in mine if (error := item.result.cause) is not None]
+        if failed:
+            return BuildFailure(self.recipe.target, failed[0])
+        return BuildResult(
+            source=source_name(self.source),
+            identity=self.source.identity(),
+            task=self.source.task,
+            target=self.recipe.target,
+            recipe=self.recipe,
+            components=tuple(_built(one, self.head, ended) for one in routes),
+            links=self.head.links,
+            seconds=max(item.after_s for item in mine),
+        )
+
+
+def _built(found: Route, head: Head, ended: Mapping[str, _Ended]) -> Built:
+    done = [result for node in found.nodes if (result := ended[node.id].result.done) is not None]
+    gate = ended[found.gate.id].result.done
+    assert gate is not None, "a target whose gate did not run has failed"
+    made = [result.model for result in done if result is not gate]
+    final = made[-1] if made else found.subject.exported
+    return Built(found.subject.name, (head.result, *done), final, gate.outcome, found.subject.inputs)
+
+
+def _heads(
+    source: OnnxSource | HfSource, recipes: Sequence[Recipe], store: Store, tell: OnProgress, executor: Executor
+) -> list[Head | WrightError]:
+    """The beginning of every target; recipes that export alike have one together."""
     if isinstance(source, OnnxSource):
-        _refuse_compiled(Path(source.path))
-        job.on_progress(Progress("reading the model", stage="import", label=_name(source)))
-        first = import_model(job.store, Path(source.path), _name(source))
-        return first, [(SINGLE, _imported(source, first))], ()
-    done = run_stage(job.store, export_call(source, job.recipe), job.on_progress)
-    return done, *_exported(source, done)
+        tell(Progress("reading the model", None, "import", source_name(source)))
+        head = imported(source, import_model(store, Path(source.path), source_name(source)))
+        return [head for _ in recipes]
+    here = source
+    if any(peek_node(store, export_node(source, recipe)) is None for recipe in recipes):
+        here = fetch(source)
+    nodes = [export_node(here, recipe) for recipe in recipes]
+    results = run_all(Plan({"export": tuple(nodes)}), store, tell, executor)
+    return [_exported(here, results[node.id]) for node in nodes]
 
 
-def _fetched(source: OnnxSource | HfSource, recipe: Recipe, store: Store) -> OnnxSource | HfSource:
-    """A model on the Hub with its files here, where the store does not have its export."""
-    if isinstance(source, HfSource) and peek_stage(store, export_call(source, recipe)) is None:
-        return fetch(source)
-    return source
-
-
-def _imported(source: OnnxSource, first: StageResult) -> Subject:
+def imported(source: OnnxSource, first: StageResult[Any]) -> Head:
     """A model out of a build keeps what its export recorded."""
-    return Subject(_name(source), recorded_inputs(Path(source.path)), ModelInput(first.artifact))
+    inputs = recorded_inputs(Path(source.path))
+    return Head(first, (BuildSubject(SINGLE, source_name(source), inputs, first.model),))
 
 
-def _exported(source: HfSource, done: StageResult) -> tuple[list[tuple[str, Subject]], tuple[Link, ...]]:
-    outcome = _EXPORT.validate_python(done.outcome)
-    single = len(outcome.components) == 1
-    subjects = [
-        (
-            part.name,
-            Subject(
-                source.name if single else f"{source.name} {part.name}",
-                part.inputs,
-                ModelInput(done.artifact, part.name),
-            ),
-        )
-        for part in outcome.components
-    ]
-    return subjects, outcome.links
+def _exported(source: HfSource, result: NodeResult) -> Head | WrightError:
+    if result.done is None:
+        assert result.cause is not None, "an export needs nothing"
+        return result.cause
+    return exported(source, result.done)
 
 
-def _component(name: str, subject: Subject, first: StageResult, job: Job) -> Built:
-    recipe, results, model = job.recipe, [first], subject.exported
-
-    def advance(call: StageCall | None, worker: Worker | None = job.worker) -> ModelInput:
-        if call is None:
-            return model
-        results.append(run_stage(job.store, call, job.on_progress, worker))
-        return ModelInput(results[-1].artifact)
-
-    model = advance(optimize_call(subject, model, recipe))
-    if not job.force:
-        refuse_unclaimed(job.store, model, recipe)
-    model = advance(quantize_call(subject, model, recipe))
-    gate = run_stage(job.store, validate_call(subject, model, recipe), job.on_progress, job.worker)
-    results.append(gate)
-    validation = _VALIDATION.validate_python(gate.outcome)
-    if validation.passed:
-        model = advance(compile_call(subject, model, recipe), worker=None)
-    return Built(name, tuple(results), model, validation, subject.inputs)
+def exported(source: HfSource, done: StageResult[ExportOutcome]) -> Head:
+    parts = done.outcome.components
+    labels = [source.name if len(parts) == 1 else f"{source.name} {part.name}" for part in parts]
+    subjects = (
+        BuildSubject(part.name, label, part.inputs, ModelInput(done.artifact, part.name))
+        for part, label in zip(parts, labels, strict=True)
+    )
+    return Head(done, tuple(subjects), done.outcome.links)
 
 
-def _planned(name: str, subject: Subject, recipe: Recipe, store: Store) -> Iterator[PlannedStage]:
-    """Walk the stages as a build would, until one has not been made yet."""
-    model: ModelInput | None = subject.exported
-    unread = recipe.data.function
-    # To ask which stages there are, any data will do.
-    asked = recipe.model_copy(update={"data": Data()}) if unread else recipe
-    for make in (optimize_call, quantize_call, validate_call, compile_call):
-        reads = unread and make in (quantize_call, validate_call)
-        if model is None or reads:
-            probe = make(subject, subject.exported, asked)
-            if probe is not None:
-                yield PlannedStage(name, probe.stage, "later", None, _READER if reads else None)
-                model = None if probe.stage == "quantize" else model
-            continue
-        call: StageCall | None = make(subject, model, recipe)
-        if call is None:
-            continue
-        done = peek_stage(store, call)
-        yield PlannedStage(name, call.stage, "cached" if done else "run", call.key.digest)
-        if call.stage in ("optimize", "quantize"):
-            model = ModelInput(done.artifact) if done else None
+@contextlib.contextmanager
+def _drawn(
+    source: OnnxSource | HfSource, recipes: Sequence[Recipe], store: Store, tell: OnProgress
+) -> Iterator[dict[Data, CalibrationSource]]:
+    """The samples of all recipes; those of the user's own function are drawn now, once for all stages and targets."""
+    tell = within(tell, "samples", source_name(source))
+    with contextlib.ExitStack() as stack:
+        found = {}
+        for data in dict.fromkeys(recipe.data for recipe in recipes):
+            mine = [recipe for recipe in recipes if recipe.data == data]
+            most = max(
+                section.samples for recipe in mine for section in (recipe.quantize, recipe.validation) if section
+            )
+            found[data] = stack.enter_context(drawn(calibration_source(data), most, store.root.parent, tell))
+        yield found
 
 
-def _unknown(recipe: Recipe) -> list[PlannedStage]:
-    present = {"optimize": recipe.optimize, "quantize": recipe.quantize, "validate": recipe.validation}
-    names = [name for name, section in {**present, "compile": recipe.compile}.items() if section is not None]
-    return [PlannedStage("each", name, "later", None) for name in names]
-
-
-def _refuse_compiled(path: Path) -> None:
-    compiled = summary(load(path)).ep_context
-    if compiled:
-        raise InputError(
-            f"{path.name} is already compiled",
-            cause=f"it holds an EPContext node for {compiled[0].source or 'some EP'}",
-            fix="build from the model it was compiled from",
-        )
-
-
-def _name(source: OnnxSource | HfSource) -> str:
+def source_name(source: OnnxSource | HfSource) -> str:
     return Path(source.path).stem if isinstance(source, OnnxSource) else source.name

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from modelwright.graph import external_data, load, summary
-from modelwright.models import file_digest
+from modelwright.errors import InputError
+from modelwright.models import file_digest, model_facts
 from modelwright.plans import MODEL, StageResult
 from modelwright.store import Artifact, FileEntry, Key, Store, stage_key
 
@@ -15,50 +15,53 @@ VERSION = "1"
 
 
 @dataclass(frozen=True)
-class _Imported:
-    """A model on disk: its files by the names they are stored under, and their digests."""
-
-    files: dict[str, Path]
-    digests: dict[str, str]
+class ImportOutcome:
     nodes: int
 
-    @property
-    def key(self) -> Key:
-        return stage_key(stage=STAGE, version=VERSION, libraries={}, inputs=self.digests, params={})
 
-
-def import_model(store: Store, path: Path, label: str) -> StageResult:
+def import_model(store: Store, path: Path, label: str) -> StageResult[ImportOutcome]:
     """Keyed by the bytes of all files, so that a changed model is another import. Only read, never written."""
-    found = _look(path)
-    artifact = store.get(found.key)
+    files = _files(path)
+    key = _key(files)
+    artifact = store.get(key)
     produced = artifact is None
     if artifact is None:
-        artifact = _kept(store, found.files, found.key, label)
-    return StageResult(STAGE, found.key, artifact, produced, {"nodes": found.nodes}, None)
+        artifact = store.put(files, key=key, roles={name: _role(name) for name in files}, label=label)
+    return _result(path, artifact, produced=produced)
 
 
-def foresee_import(store: Store, path: Path) -> StageResult:
+def foresee_import(store: Store, path: Path) -> StageResult[ImportOutcome]:
     """What importing would give, with nothing stored; `produced` when the store does not have it yet."""
-    found = _look(path)
-    artifact = store.get(found.key)
-    files = tuple(
-        FileEntry(name, _role(name), found.digests[name], file.stat().st_size) for name, file in found.files.items()
-    )
-    missing = Artifact(found.key, "", files, {}, 0.0, store.root)
-    return StageResult(STAGE, found.key, artifact or missing, artifact is None, {"nodes": found.nodes}, None)
+    files = _files(path)
+    key = _key(files)
+    artifact = store.get(key)
+    listed = tuple(FileEntry(name, _role(name), file_digest(file), file.stat().st_size) for name, file in files.items())
+    return _result(path, artifact or Artifact(key, "", listed, {}, 0.0, store.root), produced=artifact is None)
 
 
-def _look(path: Path) -> _Imported:
-    graph = load(path)
-    found = summary(graph)
-    names = sorted({tensor.location for tensor in external_data(graph)})
-    compiled = sorted({node.cache_file for node in found.ep_context if node.cache_file and node.cache_present})
-    files = {MODEL: path, **{name: path.parent / name for name in (*names, *compiled)}}
-    return _Imported(files, {name: file_digest(file) for name, file in files.items()}, found.node_count)
+def _refuse_compiled(path: Path) -> None:
+    compiled = model_facts(path).compiled_for
+    if compiled:
+        raise InputError(
+            f"{path.name} is already compiled",
+            cause=f"it holds an EPContext node for {compiled[0]}",
+            fix="build from the model it was compiled from",
+        )
 
 
-def _kept(store: Store, files: dict[str, Path], key: Key, label: str) -> Artifact:
-    return store.put(files, key=key, roles={name: _role(name) for name in files}, label=label)
+def _result(path: Path, artifact: Artifact, *, produced: bool) -> StageResult[ImportOutcome]:
+    return StageResult(STAGE, ImportOutcome, artifact.key, artifact, produced, {"nodes": model_facts(path).nodes})
+
+
+def _files(path: Path) -> dict[str, Path]:
+    """The model's files by the names they are stored under."""
+    _refuse_compiled(path)
+    return {MODEL: path, **{name: path.parent / name for name, _ in sorted(model_facts(path).weights)}}
+
+
+def _key(files: dict[str, Path]) -> Key:
+    digests = {name: file_digest(file) for name, file in files.items()}
+    return stage_key(stage=STAGE, version=VERSION, libraries={}, inputs=digests, params={})
 
 
 def _role(name: str) -> str:

@@ -14,7 +14,8 @@ from modelwright.errors import UsageError
 from modelwright.models import MANIFEST, MANIFEST_VERSION, HfSource, OnnxSource
 from modelwright.pipeline._build import SINGLE, BuildResult, Built
 from modelwright.pipeline._recipe import Recipe
-from modelwright.plans import MODEL, installed
+from modelwright.plans import MODEL
+from modelwright.stages import installed
 from modelwright.store import Artifact, FileEntry, Produced, Store, stage_key
 from modelwright.targets import catalogue
 
@@ -115,7 +116,7 @@ def _entry(result: BuildResult, component: Built) -> dict[str, Any]:
                 "seconds": stage.seconds,
                 "cpu_seconds": stage.cpu_seconds,
                 "peak_rss_bytes": stage.peak_rss_bytes,
-                "outcome": stage.outcome,
+                "outcome": stage.facts,
             }
             for stage in component.stages
         ],

@@ -7,7 +7,7 @@ import importlib.util
 
 from modelwright.models import HfSource, OnnxSource, fetch
 from modelwright.pipeline._recipe import Recipe
-from modelwright.stages.export import rehearse_export
+from modelwright.stages import export as exporting
 from modelwright.worker import run
 
 _LIMIT_S = 600.0
@@ -19,4 +19,4 @@ def rehearse(source: OnnxSource | HfSource, recipe: Recipe) -> None:
         return
     # Weights are not looked at, so those of a model on the Hub are not downloaded either.
     here = fetch(dataclasses.replace(source, random_weights=True))
-    run(rehearse_export.call(here, recipe.export), timeout=_LIMIT_S).unwrap()
+    run(exporting.rehearse_export.call(here, recipe.export), timeout=_LIMIT_S).unwrap()

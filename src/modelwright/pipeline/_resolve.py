@@ -8,8 +8,8 @@ from typing import Any
 
 from modelwright.data import data_sizes
 from modelwright.errors import UsageError
-from modelwright.graph import load, summary
-from modelwright.models import HfSource, OnnxSource, symbolic_dims, symbolic_sizes
+from modelwright.graph import shared
+from modelwright.models import HfSource, OnnxSource, model_facts, symbolic_sizes
 from modelwright.pipeline._conflicts import refuse_conflicts
 from modelwright.pipeline._recipe import Layer, Recipe, make_data, make_recipe, merged, require_layer
 from modelwright.pipeline._weights import settle_weights
@@ -81,7 +81,7 @@ def _precision(source: OnnxSource | HfSource, target: Target, wishes: Wishes, fi
         asked = section.get("precision")
     switched_off = "quantize" in file and section is None
     if asked in (None, "auto"):
-        own = summary(load(source.path)).precision.label if isinstance(source, OnnxSource) else "fp32"
+        own = model_facts(source.path).precision if isinstance(source, OnnxSource) else "fp32"
         if own != "fp32" or switched_off:
             return own or "unknown", False
         asked = target.auto_precision
@@ -171,9 +171,11 @@ def _sizes(model: Path, data: Data, said: dict[str, int], *, planning: bool) -> 
     """What is said, then what the user's data has, then what a dimension's name suggests."""
     if planning and data.function:
         return {}
-    graph = load(model)
-    seen = data_sizes(data, model) if not data.random and symbolic_dims(graph) - said.keys() else {}
-    return symbolic_sizes(graph, {**seen, **said})
+    symbolic = set(model_facts(model).symbolic)
+    if not symbolic and not said:
+        return {}
+    seen = data_sizes(data, model) if not data.random and symbolic - said.keys() else {}
+    return symbolic_sizes(shared(model), {**seen, **said})
 
 
 def waits_for_reader(source: OnnxSource | HfSource, recipe: Recipe) -> bool:
@@ -184,5 +186,5 @@ def waits_for_reader(source: OnnxSource | HfSource, recipe: Recipe) -> bool:
         and recipe.optimize is not None
         and recipe.data.function
         and parse_target(recipe.target).device in _FIXED_SHAPE_DEVICES
-        and bool(symbolic_dims(load(source.path)) - fixed.keys())
+        and bool(set(model_facts(source.path).symbolic) - fixed.keys())
     )

@@ -9,23 +9,30 @@ from typing import Any, ClassVar
 
 from modelwright._json import plain
 from modelwright.pipeline._analyze import Analysis
-from modelwright.pipeline._build import BuildResult, PlannedStage
+from modelwright.pipeline._build import BuildFailure, BuildResult
 from modelwright.pipeline._manifest import manifest
+from modelwright.pipeline._plan import PlannedStage
 from modelwright.vocabulary import Result
+
+_WORDS = ("problem", "cause", "fix", "exit_code")
 
 
 @dataclass(frozen=True)
 class Builds(Result):
-    """A build for each target. `folders` are where they were written, None where they are only in the store."""
+    """A build for each target. `folders` are where they were written, None where they are only in the store.
+
+    `failed` are targets that came to no build; the others are as good as without them.
+    """
 
     kind: ClassVar[str] = "build"
 
     builds: tuple[BuildResult, ...]
     folders: tuple[Path | None, ...]
+    failed: tuple[BuildFailure, ...] = ()
 
     @property
     def passed(self) -> bool:
-        return all(build.passed for build in self.builds)
+        return not self.failed and all(build.passed for build in self.builds)
 
     def content(self) -> dict[str, Any]:
         """The manifests, with where they were written and how long it took."""
@@ -33,7 +40,8 @@ class Builds(Result):
             {**plain(manifest(build)), "folder": plain(folder), "seconds": build.seconds}
             for build, folder in zip(self.builds, self.folders, strict=True)
         ]
-        return {"passed": self.passed, "builds": documents}
+        failed = [{"target": one.target, **{word: getattr(one.error, word) for word in _WORDS}} for one in self.failed]
+        return {"passed": self.passed, "builds": documents, "failed": failed}
 
     def __iter__(self) -> Iterator[BuildResult]:
         return iter(self.builds)

@@ -1,23 +1,32 @@
-"""Running stages through the store."""
+"""What there is to do, as nodes of a plan, and doing it through the store."""
 
-from modelwright.plans._stage import (
-    MODEL,
-    ModelInput,
-    StageCall,
-    StageResult,
-    installed,
-    model_paths,
-    peek_stage,
-    run_stage,
-)
+from modelwright.graph import MODEL
+from modelwright.plans._executor import Executor, LocalExecutor, run_all
+from modelwright.plans._forecast import History, StageForecast
+from modelwright.plans._model import DiskModel, Model, ModelInput, model_paths
+from modelwright.plans._node import Node, Plan, Ref
+from modelwright.plans._outlook import Foreseen, State, foresee
+from modelwright.plans._result import NodeResult, StageResult, peek_node, run_node
 
 __all__ = [
     "MODEL",
+    "DiskModel",
+    "Executor",
+    "Foreseen",
+    "History",
+    "LocalExecutor",
+    "Model",
     "ModelInput",
-    "StageCall",
+    "Node",
+    "NodeResult",
+    "Plan",
+    "Ref",
+    "StageForecast",
     "StageResult",
-    "installed",
+    "State",
+    "foresee",
     "model_paths",
-    "peek_stage",
-    "run_stage",
+    "peek_node",
+    "run_all",
+    "run_node",
 ]

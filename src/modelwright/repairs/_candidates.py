@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-
-from pydantic import TypeAdapter
+from typing import TypeVar
 
 from modelwright._scratch import scratch
 from modelwright.data import CalibrationSource, calibration_source, data_bytes, draw
@@ -16,9 +15,9 @@ from modelwright.diagnosis import DebugReport, View, data_source, view
 from modelwright.errors import ExecutionError, InputError
 from modelwright.graph import load, model_bytes
 from modelwright.models import recorded_inputs
-from modelwright.pipeline import Recipe, Subject, import_model, optimize_call, quantize_call
-from modelwright.plans import ModelInput, StageCall, StageResult, model_paths, run_stage
-from modelwright.repairs._calls import DiagnoseParams, Pieces, diagnose_call, name_call, place_call, score_call
+from modelwright.pipeline import BuildSubject, Recipe, import_model, optimize_node, quantize_node
+from modelwright.plans import ModelInput, Node, StageResult, model_paths, run_node
+from modelwright.repairs._nodes import DiagnoseParams, diagnose_node, name_node, place_node, score_node
 from modelwright.repairs._score import HalfScore, ScoreParams, time_models
 from modelwright.repairs._types import FixOptions, FixScore
 from modelwright.stages.quantize import QuantizeParams, all_named
@@ -29,9 +28,16 @@ from modelwright.worker import Worker
 _TIMING_S = 1800.0
 _DIAGNOSE_SAMPLES = 8
 CHOOSE, CHECK = 0, 1
-_HALF = TypeAdapter(HalfScore)
-_REPORT = TypeAdapter(DebugReport)
-_PIECES = TypeAdapter(Pieces)
+P = TypeVar("P")
+O = TypeVar("O")  # noqa: E741 - the outcome
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """What the target's own partitioner makes of a model."""
+
+    partitions: int
+    left_nodes: int
 
 
 @dataclass(frozen=True)
@@ -142,8 +148,8 @@ class Candidates:
         key = (candidate.number, half)
         if key not in self._scores:
             params = ScoreParams(self.half, half, self.options.data.scale, self.metric, self.exact)
-            call = score_call(self._pair(candidate), params, self._samples(self.options.data), self._folder, self._size)
-            self._scores[key] = _HALF.validate_python(self._run(call).outcome)
+            node = score_node(self._pair(candidate), params, self._samples(self.options.data), self._folder, self._size)
+            self._scores[key] = self._run(node).outcome
         return self._scores[key]
 
     def scored(self, candidate: Candidate, half: int) -> FixScore | None:
@@ -158,8 +164,7 @@ class Candidates:
     def diagnosed(self, candidate: Candidate) -> DebugReport:
         data = self.options.data
         params = DiagnoseParams(min(_DIAGNOSE_SAMPLES, self.half), data.scale)
-        call = diagnose_call(self._pair(candidate), params, self._samples(data), self._size)
-        return _REPORT.validate_python(self._run(call).outcome)
+        return self._run(diagnose_node(self._pair(candidate), params, self._samples(data), self._size)).outcome
 
     def placed(self, candidate: Candidate) -> Pieces | None:
         """What the target's own partitioner makes of it; None for the CPU, which takes everything, and where nobody
@@ -168,9 +173,11 @@ class Candidates:
         if target is None or target.device == "cpu" or candidate.model is None:
             return None
         try:
-            return _PIECES.validate_python(self._run(place_call(candidate.model, target, self._size)).outcome)
+            found = self._run(place_node(candidate.model, target)).outcome
         except ExecutionError:
             return None
+        own = sum(share.partitions for share in found.eps if share.ep == target.provider.name)
+        return Pieces(own, len(found.unsupported)) if found.status == "placed" else None
 
     def view(self) -> View:
         return view(str(self.base))
@@ -189,23 +196,23 @@ class Candidates:
         """Up to what is quantized, as a build does it; and the same with a name on every node, to speak of them."""
         exported = ModelInput(import_model(self._store, self._model, self._model.stem).artifact)
         self._inputs = recorded_inputs(self._model)
-        self._subject = Subject(self._model.stem, self._inputs, exported)
-        optimize = optimize_call(self._subject, exported, self._recipe)
-        self._optimized = exported if optimize is None else ModelInput(self._run(optimize).artifact)
+        self._subject = BuildSubject(self._model.stem, self._model.stem, self._inputs, exported)
+        optimize = optimize_node(self._subject, self._recipe)
+        self._optimized = exported if optimize is None else self._run(optimize).model
         with model_paths(self._store, {"model": self._optimized}) as paths:
             named = all_named(load(paths["model"]).model)
-        self._reference = self._optimized if named else ModelInput(self._run(name_call(self._optimized)).artifact)
+        self._reference = self._optimized if named else self._run(name_node(self._optimized)).model
 
     def _quantized(self, params: QuantizeParams, number: int) -> Candidate:
-        subject = Subject(f"candidate {number}", self._inputs, self._subject.exported, self._given(self._recipe.data))
-        call = quantize_call(subject, self._optimized, self._recipe.model_copy(update={"quantize": params}))
-        assert call is not None, "a recipe that is repaired has a quantize section"
+        subject = replace(self._subject, label=f"candidate {number}", data=self._given(self._recipe.data))
+        node = quantize_node(subject, self._optimized, self._recipe.model_copy(update={"quantize": params}))
+        assert node is not None, "a recipe that is repaired has a quantize section"
         try:
-            done = self._run(call)
+            done = self._run(node)
         except (InputError, ExecutionError) as error:
             return Candidate(params, number, None, f"{error.problem} ({error.cause})")
         self.from_store += not done.produced
-        return Candidate(params, number, ModelInput(done.artifact))
+        return Candidate(params, number, done.model)
 
     def _pair(self, candidate: Candidate) -> dict[str, ModelInput]:
         assert candidate.model is not None
@@ -232,5 +239,5 @@ class Candidates:
         data = [data_bytes(calibration_source(each)) for each in (self._recipe.data, self.options.data)]
         return None if None in data else model_bytes(self._model) + sum(size or 0 for size in data)
 
-    def _run(self, call: StageCall) -> StageResult:
-        return run_stage(self._store, call, self.say, self._worker)
+    def _run(self, node: Node[P, O]) -> StageResult[O]:
+        return run_node(self._store, node, on_progress=self.say, worker=None if node.stage.alone else self._worker)

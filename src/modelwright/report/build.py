@@ -5,9 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
-from modelwright.pipeline import BuildResult, Builds, Built, Plans
+from modelwright.pipeline import BuildResult, Builds, Built, ImportOutcome, PlannedStage, Plans
 from modelwright.plans import StageResult
 from modelwright.report._units import human_bytes
+from modelwright.stages.compile import CompileOutcome
+from modelwright.stages.export import ExportOutcome
+from modelwright.stages.optimize import OptimizeOutcome
+from modelwright.stages.quantize import QuantizeOutcome
+from modelwright.stages.validate import ValidateOutcome
 
 if TYPE_CHECKING:
     import rich.console
@@ -36,13 +41,58 @@ def render_builds(found: Builds, console: rich.console.Console) -> None:
 
 
 def render_plans(found: Plans, console: rich.console.Console) -> None:
-    words = {"cached": "in the store", "run": "will run", "later": "will run, key known after the stages before it"}
     for plan in found.plans:
-        table = rich.table.Table("component", "stage", "state", "key", box=rich.box.SIMPLE_HEAD, pad_edge=False)
+        table = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
+        for name in ("stage", "state", "time", "memory", "kept", "shared with"):
+            table.add_column(name, justify="right" if name in ("time", "memory", "kept") else "left")
+        many = len({step.component for step in plan.stages}) > 1
         for step in plan.stages:
-            table.add_row(step.component, step.stage, step.why or words[step.state], (step.key or "")[:12])
+            stage = f"{step.component}: {step.stage}" if many else step.stage
+            state, shared = step.why or _STATES[step.state], ", ".join(step.shared_with)
+            table.add_row(stage, state, *_forecast(step), rich.text.Text(shared))
         console.print(rich.text.Text(plan.target, style="bold"))
         console.print(table)
+    console.print(_total(found), soft_wrap=True)
+
+
+_STATES = {
+    "cached": "in the store",
+    "run": "will run",
+    "later": "will run",
+    "left out": "left out",
+}
+
+
+def _forecast(step: PlannedStage) -> tuple[str, str, str]:
+    """Seconds, memory and bytes kept; nothing about an import, which only copies."""
+    if step.state in ("cached", "left out") or step.stage == "import":
+        return "", "", ""
+    if step.forecast is None:
+        return "unknown", "unknown", "unknown"
+    peak = step.forecast.peak_rss_bytes
+    memory = human_bytes(peak) if peak is not None else "unknown"
+    return f"~{step.forecast.seconds:.1f} s", f"~{memory}", f"~{human_bytes(step.forecast.output_bytes)}"
+
+
+def _total(found: Plans) -> str:
+    """What is known of what would run; a stage that targets share counts once."""
+    due = {
+        (step.key or (plan.target, step.component, step.stage)): step
+        for plan in found.plans
+        for step in plan.stages
+        if step.state in ("run", "later") and step.stage != "import"
+    }
+    if not due:
+        return "Nothing would run."
+    known = [step.forecast for step in due.values() if step.forecast is not None]
+    if not known:
+        return f"{len(due)} stages would run; how long they take is unknown: none of them ran here before."
+    seconds, most = sum(item.seconds for item in known), max(item.peak_rss_bytes or 0 for item in known)
+    rest = f"; {len(due) - len(known)} more are unknown" if len(known) < len(due) else ""
+    return (
+        f"Forecast from earlier runs, one after the other: {seconds:.1f} s, at most {human_bytes(most)} of memory, "
+        f"{human_bytes(sum(item.output_bytes for item in known))} kept{rest}."
+    )
 
 
 def _stages(component: Built, *, many: bool) -> rich.table.Table:
@@ -56,70 +106,69 @@ def _stages(component: Built, *, many: bool) -> rich.table.Table:
     return table
 
 
-def _time(stage: StageResult) -> str:
+def _time(stage: StageResult[Any]) -> str:
     if not stage.produced:
         return "stored"
     return f"{stage.seconds:.1f} s" if stage.seconds is not None else "-"
 
 
-def _story(stage: StageResult) -> str:
-    tell = {
-        "import": _import,
-        "export": _export,
-        "optimize": _optimize,
-        "quantize": _quantize,
-        "validate": _validate,
-        "compile": _compile,
-    }
-    return tell[stage.stage](dict(stage.outcome))
+def _story(stage: StageResult[Any]) -> str:
+    outcome = stage.outcome
+    match outcome:
+        case ImportOutcome():
+            return f"{outcome.nodes} nodes"
+        case ExportOutcome():
+            parts = [f"{part.name} by {part.strategy}, {part.nodes} nodes" for part in outcome.components]
+            return f"{outcome.model_class}: {'; '.join(parts)}"
+        case OptimizeOutcome():
+            return _optimize(outcome)
+        case QuantizeOutcome():
+            return _quantize(outcome)
+        case ValidateOutcome():
+            return _validate(outcome)
+        case CompileOutcome():
+            return _compile(outcome)
+    return ""
 
 
-def _import(facts: dict[str, Any]) -> str:
-    return f"{facts['nodes']} nodes"
-
-
-def _export(facts: dict[str, Any]) -> str:
-    parts = [f"{part['name']} by {part['strategy']}, {part['nodes']} nodes" for part in facts["components"]]
-    return f"{facts['model_class']}: {'; '.join(parts)}"
-
-
-def _optimize(facts: dict[str, Any]) -> str:
-    fired = [step["name"] for step in facts["steps"] if step["fired"]]
+def _optimize(outcome: OptimizeOutcome) -> str:
+    fired = [step.name for step in outcome.steps if step.fired]
     shown = ", ".join(fired[:4]) + (f" and {len(fired) - 4} more" if len(fired) > 4 else "")
-    return f"{facts['nodes_before']} → {facts['nodes_after']} nodes" + (f" by {shown}" if fired else ", nothing fired")
+    return f"{outcome.nodes_before} → {outcome.nodes_after} nodes" + (f" by {shown}" if fired else ", nothing fired")
 
 
-def _quantize(facts: dict[str, Any]) -> str:
-    data = facts["calibration"]
+def _quantize(outcome: QuantizeOutcome) -> str:
+    data = outcome.calibration
     if data is None:
-        return f"measured {facts['measured']}"
-    kind = "RANDOM inputs, accuracy on real data unknown" if data["random"] else data["kind"]
-    return f"measured {facts['measured']}, {data['samples']} samples from {kind}"
+        return f"measured {outcome.measured}"
+    kind = "RANDOM inputs, accuracy on real data unknown" if data.random else data.kind
+    return f"measured {outcome.measured}, {data.samples} samples from {kind}"
 
 
-def _validate(facts: dict[str, Any]) -> str:
-    worst = facts["worst_cosine"]
+def _validate(outcome: ValidateOutcome) -> str:
+    worst = outcome.worst_cosine
     shown = (
-        f"cosine {worst:.5f} to the export{_ways(facts)}, needs {facts['bound']}" if worst is not None else "no parity"
+        f"cosine {worst:.5f} to the export{_ways(outcome)}, needs {outcome.bound}" if worst is not None else "no parity"
     )
-    return f"{'passed' if facts['passed'] else 'FAILED'}: {shown}"
+    return f"{'passed' if outcome.passed else 'FAILED'}: {shown}"
 
 
-def _ways(facts: dict[str, Any]) -> str:
+def _ways(outcome: ValidateOutcome) -> str:
     """Both numbers of a quantized artifact; the one that decided comes first."""
-    executed, written = facts["as_executed"]["cosine"], facts["as_written"]["cosine"]
+    executed, written = outcome.as_executed.cosine, outcome.as_written.cosine
     if executed is None or written is None:
         return ""
-    by, other = facts["decided_by"], ("as written", "as executed")[facts["decided_by"] == "as written"]
-    return f" {by} ({executed if other == 'as executed' else written:.5f} {other})"
+    by = outcome.decided_by
+    other, value = ("as executed", executed) if by == "as written" else ("as written", written)
+    return f" {by} ({value:.5f} {other})"
 
 
-def _compile(facts: dict[str, Any]) -> str:
-    outside = ", ".join(f"{len(op['nodes'])} {op['op_type']}" for op in facts["outside"])
+def _compile(outcome: CompileOutcome) -> str:
+    outside = ", ".join(f"{len(op.nodes)} {op.op_type}" for op in outcome.outside)
     inside = f"all but {outside}" if outside else "the whole graph"
-    ran = "loaded and ran" if facts["ran"] else f"loaded; {facts['run_reason']}"
-    pieces = "1 partition" if facts["partitions"] == 1 else f"{facts['partitions']} partitions"
-    return f"{inside} in {pieces}; {ran}" + (" on the simulator" if facts["simulated"] else "")
+    ran = "loaded and ran" if outcome.ran else f"loaded; {outcome.run_reason}"
+    pieces = "1 partition" if outcome.partitions == 1 else f"{outcome.partitions} partitions"
+    return f"{inside} in {pieces}; {ran}" + (" on the simulator" if outcome.simulated else "")
 
 
 def _weights(result: BuildResult, console: rich.console.Console) -> None:
@@ -130,10 +179,11 @@ def _weights(result: BuildResult, console: rich.console.Console) -> None:
 
 def _left_out(component: Built, console: rich.console.Console) -> None:
     """What the model could take and the graph does not."""
-    parts = component.stages[0].outcome.get("components", ())
-    found = [item for part in parts if part["name"] == component.name for item in part["left_out"]]
+    first = component.stages[0].outcome
+    parts = first.components if isinstance(first, ExportOutcome) else ()
+    found = [item for part in parts if part.name == component.name for item in part.left_out]
     if found:
-        listed = ", ".join(f"{item['argument']} ({item['reason']})" for item in found)
+        listed = ", ".join(f"{item.argument} ({item.reason})" for item in found)
         console.print(rich.text.Text(f"arguments left out: {listed}"), soft_wrap=True)
 
 

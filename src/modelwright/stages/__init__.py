@@ -1,1 +1,5 @@
-"""The steps of a build: each turns input files and resolved parameters into new files."""
+"""The stages of a build. Each is a `Stage` in a package of its own."""
+
+from modelwright.stages.stage import Stage, installed
+
+__all__ = ["Stage", "installed"]

@@ -1,6 +1,6 @@
 """The store: content-addressed files, tree manifests and a journal. See `Store`."""
 
-from modelwright.store._digests import file_digest
+from modelwright.store._digests import file_digest, remembers, unwritten
 from modelwright.store._key import Key, stage_key
 from modelwright.store._names import MARKER as DELIVERY_NOTE
 from modelwright.store._store import Store
@@ -34,5 +34,7 @@ __all__ = [
     "VerifyReport",
     "Waiting",
     "file_digest",
+    "remembers",
     "stage_key",
+    "unwritten",
 ]

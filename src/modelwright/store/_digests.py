@@ -6,6 +6,8 @@ import contextlib
 import hashlib
 import os
 import time
+from collections.abc import Iterator
+from contextvars import ContextVar
 from pathlib import Path
 
 from modelwright import home
@@ -23,6 +25,21 @@ _WIDTH = 192
 _MOST = 1000
 
 _seen: dict[str, str] = {}
+_writes: ContextVar[bool] = ContextVar("digests are written down", default=True)
+
+
+@contextlib.contextmanager
+def unwritten() -> Iterator[None]:
+    """Digests found inside are remembered by this process only."""
+    before = _writes.set(False)
+    try:
+        yield
+    finally:
+        _writes.reset(before)
+
+
+def remembers() -> bool:
+    return _writes.get()
 
 
 def file_digest(path: Path) -> str:
@@ -63,6 +80,8 @@ def _recall(real: str) -> str:
 def _remember(real: str, text: str) -> None:
     """Quietly nothing where nothing can be written: then the file is hashed again the next time."""
     _seen[real] = text
+    if not _writes.get():
+        return
     note = _note(real)
     with contextlib.suppress(OSError):
         _fs.make_dir(note.parent)

@@ -36,11 +36,11 @@ _IS_RECORD = f"stage LIKE '{RECORD}%'"
 class Journal:
     """One connection, shared by the threads of one process."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, read_only: bool = False) -> None:
         self._root = root
         self._guard = threading.RLock()
-        self._db, self.read_only = connect(root)
-        self.marks = Marks(root)
+        self._db, self.read_only = connect(root, read_only=read_only)
+        self.marks = Marks(root, read_only=read_only)
         self.notes = Notes(root)
 
     def close(self) -> None:
@@ -108,6 +108,10 @@ class Journal:
         for name, value in self._rows("SELECT name, value FROM tags WHERE key = ?", (key,)):
             found[name] = (*found.get(name, ()), value)
         return found
+
+    def newest(self, stage: str, limit: int) -> list[Entry]:
+        query = f"{_ENTRY} WHERE stage = ? ORDER BY created DESC LIMIT ?"
+        return [self._entry(row) for row in self._rows(query, (stage, limit))]
 
     def entries_with(self, digest: str) -> list[Entry]:
         return [self._entry(row) for row in self._rows(f"{_ENTRY} JOIN refs USING (key) WHERE digest = ?", (digest,))]

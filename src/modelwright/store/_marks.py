@@ -15,11 +15,14 @@ _WIDTH = 128
 
 
 class Marks:
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, read_only: bool = False) -> None:
         self._folder = root / "marks"
+        self._read_only = read_only
 
     def touch(self, key: str) -> None:
         """The entry was used now. Quietly nothing where nothing can be written."""
+        if self._read_only:
+            return
         with contextlib.suppress(OSError):
             _fs.step("mark a use")
             (self._folder / key).touch()
@@ -33,6 +36,8 @@ class Marks:
 
     def note_stamp(self, digest: str, stamp: str) -> None:
         """The large blob looked like this when its content was right."""
+        if self._read_only:
+            return
         with contextlib.suppress(OSError):
             _fs.overwrite(self._folder / digest, stamp.ljust(_WIDTH).encode())
 

@@ -59,11 +59,11 @@ _SCANS = (
 )
 
 
-def connect(root: Path) -> tuple[sqlite3.Connection, bool]:
+def connect(root: Path, *, read_only: bool = False) -> tuple[sqlite3.Connection, bool]:
     """A connection, and whether it can only read."""
     doing = f"open the store at {root}"
     with disk_errors(root, doing), journal_errors(root, doing):
-        if _can_write(root):
+        if not read_only and _can_write(root):
             try:
                 return _connect_writable(root), False
             except sqlite3.OperationalError as error:
@@ -151,8 +151,10 @@ def _connect_read_only(root: Path) -> sqlite3.Connection:
     """Without a journal the store is empty. With one, SQLite reads it without writing anything beside it."""
     if not (root / FILE).exists():
         return _in_memory(root)
+    # Without a log nobody is at work here, and SQLite would leave files of its own beside the journal.
+    quiet = not (root / f"{FILE}-wal").exists()
     try:
-        return _reader(root, "mode=ro")
+        return _reader(root, "immutable=1" if quiet else "mode=ro")
     except sqlite3.OperationalError:  # no way to create the shared-memory file: nobody writes here
         pass
     except sqlite3.DatabaseError as error:

@@ -32,10 +32,10 @@ _IDLE_S = 86400.0
 class Session:
     """An owner token with a locked file. The system unlocks it when the process ends, however it ends."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, read_only: bool = False) -> None:
         self.root = root
         self.pid = os.getpid()
-        self.journal = Journal(root)
+        self.journal = Journal(root, read_only=read_only)
         self.blobs = Blobs(root, self.journal)
         self._guard = threading.Lock()
         self._token: str | None = None

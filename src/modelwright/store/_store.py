@@ -44,12 +44,17 @@ else:
 RECORD_FILE = "record.json"
 GRACE_S = 120.0
 """gc spares what was used this recently: between a hit and the lease after it nobody holds the entry."""
+_TELL_S = 1.0
 
 
 class Store:
-    """Safe for many threads and many processes on one machine. Opens on first use; usable after a fork."""
+    """Safe for many threads and many processes on one machine. Opens on first use; usable after a fork.
 
-    def __init__(self, root: Path | None = None) -> None:
+    `read_only` changes nothing on disk, not even by looking; where there is no store it is empty.
+    """
+
+    def __init__(self, root: Path | None = None, *, read_only: bool = False) -> None:
+        self._read_only = read_only
         self.root = Path(os.path.abspath(root or home.store_dir()))  # noqa: PTH100 - no links followed
         self._guard = threading.Lock()
         self._sessions: list[Session] = []
@@ -94,6 +99,13 @@ class Store:
             session.journal.marks.touch(key.digest)
         return artifact
 
+    def recent(self, stage: str, limit: int) -> tuple[Artifact, ...]:
+        """The newest artifacts of a stage, to learn from their notes: files are not checked, nothing counts as used."""
+        session = self._session()
+        with disk_errors(self.root, "read the store"):
+            found = (_verify.noted(session, entry) for entry in session.journal.newest(stage, limit))
+            return tuple(artifact for artifact in found if artifact is not None)
+
     def once(
         self,
         key: Key,
@@ -137,15 +149,23 @@ class Store:
         with disk_errors(self.root, "wait for a stage"):
             free = _try_lock(lock)
         if not free:
-            if on_wait is not None:
-                on_wait(session.journal.producer(key))
-            lock.acquire()
+            self._wait(session, key, lock, on_wait)
         try:
             waited = time.monotonic() - start
             with _announced(session, key):
                 yield waited
         finally:
             lock.release()
+
+    def _wait(
+        self, session: Session, key: Key, lock: filelock.BaseFileLock, on_wait: Callable[[Waiting], None] | None
+    ) -> None:
+        """Tells again and again, so that who no longer wants to wait can say so by raising."""
+        while True:
+            if on_wait is not None:
+                on_wait(session.journal.producer(key))
+            if _try_lock(lock, _TELL_S):
+                return
 
     # records
 
@@ -300,7 +320,7 @@ class Store:
             if not self._sessions or self._sessions[-1].pid != os.getpid():
                 # A session from before a fork stays in the list: the parent still uses its connection.
                 with disk_errors(self.root, f"open the store at {self.root}"):
-                    self._sessions.append(Session(self.root))
+                    self._sessions.append(Session(self.root, read_only=self._read_only))
             return self._sessions[-1]
 
     def _writable(self, doing: str) -> Session:
@@ -330,9 +350,9 @@ def _announced(session: Session, key: Key) -> Iterator[None]:
             session.journal.remove_producer(key)
 
 
-def _try_lock(lock: filelock.BaseFileLock) -> bool:
+def _try_lock(lock: filelock.BaseFileLock, timeout: float = 0) -> bool:
     try:
-        lock.acquire(timeout=0)
+        lock.acquire(timeout=timeout)
     except filelock.Timeout:
         return False
     return True

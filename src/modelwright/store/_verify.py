@@ -31,6 +31,14 @@ def checked(session: Session, entry: Entry) -> Artifact | None:
     return Artifact(entry.key, entry.digest, manifest.files, manifest.meta, entry.created, session.blobs.folder)
 
 
+def noted(session: Session, entry: Entry) -> Artifact | None:
+    """The artifact as its manifest describes it, whatever has become of its files."""
+    manifest = _manifest(session, entry.digest)
+    if manifest is None:
+        return None
+    return Artifact(entry.key, entry.digest, manifest.files, manifest.meta, entry.created, session.blobs.folder)
+
+
 def discard(session: Session, digest: str) -> Damage | None:
     """Drop every entry that needs a wrong blob. None if gc took it, or a good copy replaced it since."""
     if session.journal.read_only:

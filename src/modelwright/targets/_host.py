@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
+from modelwright.worker import cpu_share
 
 if TYPE_CHECKING:
     import psutil
@@ -94,8 +95,8 @@ def read_host() -> Host:
 
 
 def usable_cpus() -> float:
-    """CPUs this process may use: its affinity, cut by a cgroup quota if there is one."""
-    return min(float(_affinity()), _cgroup_quota() or float("inf"))
+    """CPUs this process may use: its affinity, cut by a cgroup quota, and by what works beside it."""
+    return min(float(_affinity()), _cgroup_quota() or float("inf"), cpu_share() or float("inf"))
 
 
 def _affinity() -> int:

@@ -2,13 +2,13 @@
 
 from modelwright.worker._create import create_runtime
 from modelwright.worker._exit import Exit, decode_exit
-from modelwright.worker._limits import limited, memory_ceiling
+from modelwright.worker._limits import limited, memory_ceiling, sharing
 from modelwright.worker._result import CallResult, Failure, FailureKind
-from modelwright.worker._runner import progress, user_code
+from modelwright.worker._runner import cpu_share, progress, user_code
 from modelwright.worker._runtime import Runtime
 from modelwright.worker._runtimes import RuntimeStatus, find_runtime, list_runtimes, remove_runtime, runtime_names
 from modelwright.worker._so_far import SoFar, read_so_far
-from modelwright.worker._task import Task, TaskFunction, task
+from modelwright.worker._task import RemoteTask, Task, TaskFunction, task
 from modelwright.worker._worker import Worker, run
 
 __all__ = [
@@ -16,12 +16,14 @@ __all__ = [
     "Exit",
     "Failure",
     "FailureKind",
+    "RemoteTask",
     "Runtime",
     "RuntimeStatus",
     "SoFar",
     "Task",
     "TaskFunction",
     "Worker",
+    "cpu_share",
     "create_runtime",
     "decode_exit",
     "find_runtime",
@@ -33,6 +35,7 @@ __all__ = [
     "remove_runtime",
     "run",
     "runtime_names",
+    "sharing",
     "task",
     "user_code",
 ]

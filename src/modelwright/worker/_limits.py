@@ -65,6 +65,23 @@ def limited(*, timeout: float | None = None, memory: int | None = None) -> Itera
         _said.reset(before)
 
 
+_shared: ContextVar[int | None] = ContextVar("CPUs of this call", default=None)
+
+
+@contextlib.contextmanager
+def sharing(cpus: int | None) -> Iterator[None]:
+    """Calls in a child made inside use so many CPUs: others work beside them."""
+    before = _shared.set(cpus)
+    try:
+        yield
+    finally:
+        _shared.reset(before)
+
+
+def shared_cpus() -> int | None:
+    return _shared.get()
+
+
 def resolve_limits(timeout: float, planned: float, stall: float | None, memory: int | None, size: int | None) -> Limits:
     """What the user said; else the caller's limits, with more time and less memory for a model of `size` bytes."""
     said = _said.get() or _Said()

@@ -11,7 +11,10 @@ from modelwright.worker._result import Failure
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Parent to runner: make this call within `timeout` seconds. `folder` is where it writes, if that is known."""
+    """Parent to runner: make this call within `timeout` seconds. `folder` is where it writes, if that is known.
+
+    `cpus` is how many it should use, None for all there are.
+    """
 
     number: int
     name: str
@@ -19,6 +22,7 @@ class Call:
     arguments: Payload
     folder: str | None
     timeout: float
+    cpus: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

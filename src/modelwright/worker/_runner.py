@@ -32,14 +32,21 @@ _ASKED_BY_NOBODY: bool = sys.platform == "win32"
 
 @dataclass(slots=True)
 class _Post:
-    """Where progress of the running call goes, and how long it may take without; nowhere in the user's own process."""
+    """Where progress of the running call goes, how long it may take without, and how many CPUs it has for itself;
+    nowhere in the user's own process."""
 
     channel: Channel | None = None
     number: int = 0
     patience: float | None = None
+    cpus: int | None = None
 
 
 _post = _Post()
+
+
+def cpu_share() -> int | None:
+    """How many CPUs the running call should use; None: nobody else works beside it."""
+    return _post.cpus
 
 
 def progress(message: str, fraction: float | None = None) -> None:
@@ -87,7 +94,7 @@ def serve_calls(channel: Channel, scratch: Scratch) -> None:
 def _perform(call: Call, scratch: Scratch) -> Done:
     _usage.reset_peak_rss()
     before = _usage.cpu_s()
-    _post.patience = call.timeout
+    _post.patience, _post.cpus = call.timeout, call.cpus
     _expect_end()
     try:
         value, failure, error = _attempt(call, scratch)

@@ -54,9 +54,23 @@ class TaskFunction(Generic[P, T]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._function(*args, **kwargs)
 
+    def __reduce__(self) -> tuple[Callable[[str], object], tuple[str]]:
+        """By name: in another process it is found where it is defined."""
+        return resolve, (f"{self._function.__module__}:{self._function.__qualname__}",)
+
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Task[T]:
         module, root = _locate(self._function.__module__)
         return Task(f"{module}:{self._function.__qualname__}", args, kwargs, root)
+
+
+@dataclass(frozen=True)
+class RemoteTask(Generic[T_co]):
+    """A marked function by its name, "module:function": what is only described here is not imported here."""
+
+    name: str
+
+    def call(self, **kwargs: Any) -> Task[T_co]:
+        return Task(self.name, (), kwargs)
 
 
 def task(function: Callable[P, T]) -> TaskFunction[P, T]:

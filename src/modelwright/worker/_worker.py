@@ -18,9 +18,9 @@ from modelwright.errors import InputError, StoreError, WrightError
 from modelwright.vocabulary import OnProgress
 from modelwright.worker._exit import decode_exit
 from modelwright.worker._launch import Child, launch
-from modelwright.worker._limits import STALL_S, Limits, resolve_limits
+from modelwright.worker._limits import STALL_S, Limits, resolve_limits, shared_cpus
 from modelwright.worker._logs import new_log, prune_logs
-from modelwright.worker._messages import Begin, Call, Died, Done, Inside
+from modelwright.worker._messages import Begin, Call, Died, Done, Inside, Kill
 from modelwright.worker._payload import pack, unpack
 from modelwright.worker._result import CallResult, Failure, FailureKind
 from modelwright.worker._runtime import Runtime
@@ -72,6 +72,13 @@ class Worker:
         with self._turn:
             self._discard()
 
+    def interrupt(self) -> None:
+        """End the call that another thread waits for: it fails there as a crash."""
+        child = self._child
+        if child is not None:
+            with contextlib.suppress(OSError):  # it is going already
+                child.control.send(Kill())
+
     def run(
         self,
         task: Task[T],
@@ -110,7 +117,7 @@ class Worker:
         arguments = pack((task.args, dict(task.kwargs)), child.scratch)
         child.control.send(Begin(str(log), limits.memory))
         root = None if self._runtime else task.root
-        child.data.send(Call(number, task.name, root, arguments, task.folder, limits.timeout))
+        child.data.send(Call(number, task.name, root, arguments, task.folder, limits.timeout, shared_cpus()))
         outcome = CallWatch(child, number, limits, on_progress).wait()
         return self._settle(task, child, outcome, log, started, limits)
 

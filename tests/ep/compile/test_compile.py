@@ -38,7 +38,7 @@ def compiled(tmp_path):
     def call(model, target=ELITE, **params):
         folder = tmp_path / f"out{next(count)}"
         folder.mkdir()
-        task = run_compile.call([str(model)], str(folder), CompileParams(target, **params))
+        task = run_compile.call(str(model), str(folder), CompileParams(target, **params))
         return run(task, timeout=300).unwrap(), folder
 
     return call
@@ -102,7 +102,7 @@ def test_a_model_the_ep_takes_nothing_of_fails_and_leaves_no_file(tmp_path):
     folder.mkdir()
     model = conv_relu(tmp_path, batch="n")
     with pytest.raises(ExecutionError, match="could not compile"):
-        run(run_compile.call([str(model)], str(folder), CompileParams(ELITE)), timeout=120).unwrap()
+        run(run_compile.call(str(model), str(folder), CompileParams(ELITE)), timeout=120).unwrap()
     assert list(folder.iterdir()) == []
 
 
@@ -142,18 +142,11 @@ def test_a_used_process_is_refused_because_its_bytes_would_differ(tmp_path):
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
     with Worker() as worker:
-        first = run_compile.call([model], str(tmp_path / "one"), CompileParams(ELITE))
+        first = run_compile.call(model, str(tmp_path / "one"), CompileParams(ELITE))
         assert worker.run(first, timeout=120).ok
-        second = run_compile.call([model], str(tmp_path / "two"), CompileParams(ELITE))
+        second = run_compile.call(model, str(tmp_path / "two"), CompileParams(ELITE))
         with pytest.raises(ExecutionError, match="process of its own"):
             worker.run(second, timeout=120).unwrap()
-
-
-def test_several_models_in_one_context_are_refused_with_the_reason(tmp_path):
-    models = [str(conv_relu(tmp_path)), str(conv_relu(tmp_path, name="second.onnx"))]
-    with pytest.raises(ExecutionError) as caught:
-        run_compile(models, str(tmp_path), CompileParams(ELITE))
-    assert "simulator crashes" in caught.value.cause
 
 
 @pytest.mark.parametrize(

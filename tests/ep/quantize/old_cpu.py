@@ -4,16 +4,14 @@ import sys
 
 from modelwright._json import dumps
 from modelwright.data import calibration_source
-from modelwright.stages.validate import Claim, ValidateParams, run_validate
+from modelwright.stages.validate import Gate, run_validate
 from modelwright.vocabulary import Data
 
 reference, data, workdir, *candidates = sys.argv[1:]
 print(
     dumps(
         [
-            run_validate(
-                path, reference, workdir, Claim("w8a8"), ValidateParams(samples=2), calibration_source(Data(data))
-            )
+            run_validate(path, reference, workdir, Gate(samples=2, precision="w8a8"), calibration_source(Data(data)))
             for path in candidates
         ]
     )

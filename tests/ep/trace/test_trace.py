@@ -163,7 +163,7 @@ def test_a_second_trace_knows_nothing_of_the_first(tmp_path):
 def test_a_model_compiled_before_is_traced_by_the_names_left_in_it(tmp_path):
     out = tmp_path / "out"
     out.mkdir()
-    call = run_compile.call([str(conv_between(tmp_path, "Hardmax"))], str(out), CompileParams("qnn-npu"))
+    call = run_compile.call(str(conv_between(tmp_path, "Hardmax")), str(out), CompileParams("qnn-npu"))
     run(call, timeout=120).unwrap()
     found = trace(out / "model.onnx", QNN, runs=2, warmup=1)
     assert found.status is TraceStatus.OK

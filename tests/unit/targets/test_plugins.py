@@ -51,7 +51,7 @@ def test_an_unreadable_environment_entry_is_a_usage_error(monkeypatch):
 def test_a_compiled_model_depends_on_the_version_of_every_package_that_can_compile():
     wanted = {name for ep in catalogue().eps if ep.ep_context for name in (ep.package, ep.flavour) if name}
     assert {"onnxruntime-vitisai", "onnxruntime-ep-nv-tensorrt-rtx"} < wanted
-    assert set(compiling.LIBRARIES) == wanted | {"onnxruntime"}
+    assert set(compiling.COMPILE.packages) == wanted | {"onnxruntime"}
 
 
 def test_a_library_the_user_named_is_known_by_its_bytes(tmp_path, monkeypatch):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,6 @@ from modelwright.targets import (
     SessionSpec,
     Target,
     bind,
-    catalogue,
     mapped_data,
     parse_target,
     session_options,
@@ -32,16 +30,13 @@ else:
     onnx = lazy("onnx")
     ort = lazy("onnxruntime")
 
-STAGE = "compile"
-VERSION = 1
-LIBRARIES = catalogue().packages(compilers=True)
 MAIN_FILE = "model.onnx"
 _EP_CONTEXT = "EPContext"
 _compiled_here: list[str] = []
 
 
 @task
-def run_compile(models: Sequence[str], workdir: str, params: CompileParams, inputs: InputSpec = ()) -> CompileOutcome:
+def run_compile(model: str, workdir: str, params: CompileParams, inputs: InputSpec = ()) -> CompileOutcome:
     """Compile into `workdir`, load the result back, run it. Whatever fails, nothing counts as compiled.
 
     One call per process: compilers number their graphs from the start of the process, so the bytes of a
@@ -49,7 +44,6 @@ def run_compile(models: Sequence[str], workdir: str, params: CompileParams, inpu
     `inputs` is what the export recorded about them.
     """
     target = parse_target(params.target)
-    model = _only(models, target)
     _require_compiler(target)
     graph = load(model)
     _refuse_compiled(graph)
@@ -131,17 +125,6 @@ def _outcome(graph: Graph, compiled: Graph, checked: CompileCheck, compile_s: fl
 
 def _text(node: Any, name: str) -> str | None:
     return next((item.s.decode(errors="replace") for item in node.attribute if item.name == name), None)
-
-
-def _only(models: Sequence[str], target: Target) -> str:
-    """Several models in one context do compile, but nothing here can load the result back, so none counts."""
-    if len(models) == 1:
-        return models[0]
-    raise ExecutionError(
-        f"{target} cannot put {len(models)} models into one context here",
-        cause=target.adapter.one_context or "no session here has loaded a shared context back yet",
-        fix="compile each model on its own",
-    )
 
 
 def _require_compiler(target: Target) -> None:

@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from modelwright.stages.stage import Stage
+from modelwright.targets import catalogue, library_digest, parse_target
+from modelwright.worker import RemoteTask
+
 
 @dataclass(frozen=True)
 class CompileParams:
@@ -52,3 +56,22 @@ class CompileOutcome:
     @property
     def outside_count(self) -> int:
         return sum(len(op.nodes) for op in self.outside)
+
+
+def _library(params: CompileParams) -> dict[str, str]:
+    found = library_digest(parse_target(params.target).provider)
+    return {} if found is None else {"ep_library": found}
+
+
+COMPILE = Stage(
+    name="compile",
+    version="1",
+    params=CompileParams,
+    outcome=CompileOutcome,
+    task=RemoteTask("modelwright.stages.compile._compile:run_compile"),
+    packages=tuple(catalogue().packages(compilers=True)),
+    # Simulated inference is slow, so it gets longer than it would need on a device.
+    patience_s=3600.0,
+    alone=True,
+    host=_library,
+)

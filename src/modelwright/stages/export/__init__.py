@@ -1,13 +1,11 @@
 """Hugging Face models to ONNX: several strategies, each checked against PyTorch before it counts."""
 
-from modelwright.stages.export._load import load_model
-from modelwright.stages.export._rehearse import rehearse_export
-from modelwright.stages.export._run import run_export
+from typing import TYPE_CHECKING
+
+from modelwright._lazy import lazy_names
 from modelwright.stages.export._values import (
     DEFAULT_OPSET,
-    LIBRARIES,
-    STAGE,
-    VERSION,
+    EXPORT,
     Attempt,
     Component,
     ExportOutcome,
@@ -17,11 +15,16 @@ from modelwright.stages.export._values import (
     Parity,
 )
 
+if TYPE_CHECKING:
+    from modelwright.stages.export._load import load_model
+    from modelwright.stages.export._rehearse import rehearse_export
+    from modelwright.stages.export._run import run_export
+else:
+    __getattr__ = lazy_names(__name__, load_model="_load", rehearse_export="_rehearse", run_export="_run")
+
 __all__ = [
     "DEFAULT_OPSET",
-    "LIBRARIES",
-    "STAGE",
-    "VERSION",
+    "EXPORT",
     "Attempt",
     "Component",
     "ExportOutcome",

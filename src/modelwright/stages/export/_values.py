@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+from modelwright.stages.stage import Stage
 from modelwright.vocabulary import InputSpec
+from modelwright.worker import RemoteTask
 
-STAGE = "export"
-VERSION = 3
-LIBRARIES = ("torch", "transformers", "onnx", "onnx-ir", "onnxscript")
 # The lowest opset that the torch.export route writes without converting.
 DEFAULT_OPSET = 18
 
@@ -113,3 +112,16 @@ class ExportOutcome:
     components: tuple[Component, ...]
     links: tuple[Link, ...]
     load_seconds: float
+
+
+EXPORT = Stage(
+    name="export",
+    version="3",
+    params=ExportParams,
+    outcome=ExportOutcome,
+    task=RemoteTask("modelwright.stages.export._run:run_export"),
+    packages=("torch", "transformers", "onnx", "onnx-ir", "onnxscript"),
+    patience_s=1800.0,
+    # Exporters patch the libraries they use.
+    alone=True,
+)

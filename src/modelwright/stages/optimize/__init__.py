@@ -1,24 +1,24 @@
 """Graph optimization by named passes: onnxruntime's, its transformer fusions, and our own."""
 
-from modelwright.stages.optimize._check import check_passes, try_passes
-from modelwright.stages.optimize._run import run_optimize
+from typing import TYPE_CHECKING
+
+from modelwright._lazy import lazy_names
 from modelwright.stages.optimize._table import PRESETS, Pass, PassExtension, find_pass, passes, resolve_passes
-from modelwright.stages.optimize._types import (
-    LIBRARIES,
-    STAGE,
-    VERSION,
-    OptimizeOutcome,
-    OptimizeParams,
-    PassEffect,
-)
-from modelwright.stages.optimize._working_model import ORT_IMPORT
+from modelwright.stages.optimize._types import OPTIMIZE, OptimizeOutcome, OptimizeParams, PassEffect
+
+if TYPE_CHECKING:
+    from modelwright.stages.optimize._check import check_passes, try_passes
+    from modelwright.stages.optimize._run import run_optimize
+    from modelwright.stages.optimize._working_model import ORT_IMPORT
+else:
+    __getattr__ = lazy_names(
+        __name__, ORT_IMPORT="_working_model", check_passes="_check", try_passes="_check", run_optimize="_run"
+    )
 
 __all__ = [
-    "LIBRARIES",
+    "OPTIMIZE",
     "ORT_IMPORT",
     "PRESETS",
-    "STAGE",
-    "VERSION",
     "OptimizeOutcome",
     "OptimizeParams",
     "Pass",

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from modelwright._extensions import PASSES, extension_packages
-
-STAGE = "optimize"
-VERSION = 2
-LIBRARIES = ("onnxruntime", "onnx", "onnx-ir", *extension_packages(PASSES))
+from modelwright.stages.stage import Stage
+from modelwright.worker import RemoteTask
 
 
 @dataclass(frozen=True)
@@ -57,3 +55,14 @@ class OptimizeOutcome:
     opset: int
     session_seconds: float | None
     seconds: float
+
+
+OPTIMIZE = Stage(
+    name="optimize",
+    version="2",
+    params=OptimizeParams,
+    outcome=OptimizeOutcome,
+    task=RemoteTask("modelwright.stages.optimize._run:run_optimize"),
+    packages=("onnxruntime", "onnx", "onnx-ir", *extension_packages(PASSES)),
+    patience_s=600.0,
+)

@@ -1,8 +1,10 @@
 """The quantize stage: fp16, dynamic int8, static QDQ and int4, with ranges found one sample at a time."""
 
-from modelwright.stages.quantize._check import REDUCED_BITS, weight_range_bits
-from modelwright.stages.quantize._names import all_named, name_all
+from typing import TYPE_CHECKING
+
+from modelwright._lazy import lazy_names
 from modelwright.stages.quantize._params import (
+    QUANTIZE,
     Calibration,
     Clipped,
     QuantizeOutcome,
@@ -21,17 +23,30 @@ from modelwright.stages.quantize._precision import (
     reduces_range,
     steps_of,
 )
-from modelwright.stages.quantize._run import LIBRARIES, STAGE, VERSION, run_quantize
-from modelwright.stages.quantize._scope import WORKERS, static_operators
+
+if TYPE_CHECKING:
+    from modelwright.stages.quantize._check import REDUCED_BITS, weight_range_bits
+    from modelwright.stages.quantize._names import all_named, name_all
+    from modelwright.stages.quantize._run import run_quantize
+    from modelwright.stages.quantize._scope import WORKERS, static_operators
+else:
+    __getattr__ = lazy_names(
+        __name__,
+        REDUCED_BITS="_check",
+        WORKERS="_scope",
+        all_named="_names",
+        name_all="_names",
+        run_quantize="_run",
+        static_operators="_scope",
+        weight_range_bits="_check",
+    )
 
 __all__ = [
     "ALIASES",
-    "LIBRARIES",
+    "QUANTIZE",
     "REDUCED_BITS",
     "REFUSED",
-    "STAGE",
     "STEPS",
-    "VERSION",
     "WORKERS",
     "Calibration",
     "Clipped",

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from modelwright.stages.stage import Stage
+from modelwright.worker import RemoteTask
+
 Method = Literal["minmax", "entropy", "percentile"]
 QuantizedType = Literal["int8", "uint8", "int16", "uint16"]
 ALL_OPERATORS = "all"
@@ -109,3 +112,14 @@ class QuantizeOutcome:
     input_bytes: int
     output_bytes: int
     seconds: float
+
+
+QUANTIZE = Stage(
+    name="quantize",
+    version="3",
+    params=QuantizeParams,
+    outcome=QuantizeOutcome,
+    task=RemoteTask("modelwright.stages.quantize._run:run_quantize"),
+    packages=("onnx", "onnxruntime", "numpy"),
+    patience_s=900.0,
+)

@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 else:
     onnx = lazy("onnx")
 
-STAGE = "quantize"
-VERSION = 3
-LIBRARIES = ("onnx", "onnxruntime", "numpy")
 RANDOM_WARNING = (
     "the ranges come from made-up samples: accuracy on real data is unknown until it is measured; "
     "give real calibration data before you ship this model"

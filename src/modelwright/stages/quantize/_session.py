@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
 from modelwright.errors import InputError
-from modelwright.targets import new_options
+from modelwright.targets import new_options, usable_cpus
 
 if TYPE_CHECKING:
     import onnxruntime as ort
@@ -25,7 +24,7 @@ def open_session(path: Path) -> Any:
     options.log_severity_level = _ERRORS_ONLY
     options.use_deterministic_compute = True
     # onnxruntime counts the machine's cores, not the ones this process may use.
-    options.intra_op_num_threads = _usable_cores()
+    options.intra_op_num_threads = max(1, int(usable_cpus()))
     # Packed copies of the weights would double the memory of a session that runs a few dozen times.
     options.add_session_config_entry("session.disable_prepacking", "1")
     try:
@@ -37,9 +36,3 @@ def open_session(path: Path) -> Any:
             cause=str(error).splitlines()[0] if str(error) else type(error).__name__,
             fix="Check the model with `wright inspect`, or export it again.",
         ) from error
-
-
-def _usable_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -1,9 +1,12 @@
 """The gate: nothing is called built before it has been checked against what it was made from."""
 
-from modelwright.stages.validate._run import LIBRARIES, STAGE, VERSION, run_validate
+from typing import TYPE_CHECKING
+
+from modelwright._lazy import lazy_names
 from modelwright.stages.validate._types import (
-    Claim,
+    VALIDATE,
     Fidelity,
+    Gate,
     GateCheck,
     Kernels,
     OutputParity,
@@ -13,12 +16,15 @@ from modelwright.stages.validate._types import (
     top1_bound,
 )
 
+if TYPE_CHECKING:
+    from modelwright.stages.validate._run import run_validate
+else:
+    __getattr__ = lazy_names(__name__, run_validate="_run")
+
 __all__ = [
-    "LIBRARIES",
-    "STAGE",
-    "VERSION",
-    "Claim",
+    "VALIDATE",
     "Fidelity",
+    "Gate",
     "GateCheck",
     "Kernels",
     "OutputParity",

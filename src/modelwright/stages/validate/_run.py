@@ -11,11 +11,10 @@ from modelwright.data import CalibrationSource, RandomCalibration, samples
 from modelwright.errors import WrightError
 from modelwright.graph import Graph, ValueSpec, external_data, load, summary
 from modelwright.stages.validate._types import (
-    Claim,
+    Gate,
     GateCheck,
     OutputParity,
     ValidateOutcome,
-    ValidateParams,
     cosine_bound,
     top1_bound,
 )
@@ -27,15 +26,12 @@ if TYPE_CHECKING:
 else:
     onnx = lazy("onnx")
 
-STAGE = "validate"
-VERSION = "5"
-LIBRARIES = ("onnxruntime", "onnx", "numpy")
 REPORT = "validation.json"
 
 
 @task
 def run_validate(
-    candidate: str, reference: str, workdir: str, claim: Claim, params: ValidateParams, data: CalibrationSource
+    candidate: str, reference: str, workdir: str, params: Gate, data: CalibrationSource
 ) -> ValidateOutcome:
     """Compare `candidate` with the export it came from; both run on the CPU, where every operator exists."""
     graph = load(candidate)
@@ -46,18 +42,18 @@ def run_validate(
     feeds = list(samples(data, graph, params.samples)) if same.passed else []
     try:
         if same.passed:
-            found = both_ways(candidate, reference, feeds, claim)
+            found = both_ways(candidate, reference, feeds, params)
         checks.append(
             GateCheck("runs on the CPU", same.passed, f"{len(feeds)} samples" if same.passed else "not tried")
         )
     except WrightError as error:
         checks.append(GateCheck("runs on the CPU", False, str(error)))
     if found.outputs:
-        checks += _verdicts(found, claim.precision, params, isinstance(data, RandomCalibration))
+        checks += _verdicts(found, params, isinstance(data, RandomCalibration))
     outcome = ValidateOutcome(
         passed=all(check.passed for check in checks),
-        precision=claim.precision,
-        bound=_bound(claim.precision, params),
+        precision=params.precision,
+        bound=_bound(params),
         worst_cosine=fidelity(found.outputs).cosine,
         samples=len(feeds),
         random_inputs=isinstance(data, RandomCalibration),
@@ -117,34 +113,34 @@ def _fits(value: ValueSpec, expected: ValueSpec) -> bool:
     return all(not (isinstance(a, int) and isinstance(b, int)) or a == b for a, b in pairs)
 
 
-def _verdicts(found: Ways, precision: str, params: ValidateParams, random: bool) -> list[GateCheck]:
+def _verdicts(found: Ways, gate: Gate, random: bool) -> list[GateCheck]:
     outputs = found.outputs
     broken = [item for item in outputs if item.cosine is None]
     finite = GateCheck("finite outputs", not broken, broken[0].reason or "" if broken else f"{len(outputs)} outputs")
     if broken:
         return [finite]
     worst = min(outputs, key=lambda item: item.cosine or 0.0)
-    bound = _bound(precision, params)
+    bound = _bound(gate)
     assert worst.cosine is not None
     close = GateCheck(
         "close to the export",
         worst.cosine >= bound,
-        f"worst output {worst.output}: cosine {worst.cosine:.5f} {found.decided_by}, {precision} needs {bound}",
+        f"worst output {worst.output}: cosine {worst.cosine:.5f} {found.decided_by}, {gate.precision} needs {bound}",
     )
-    return [finite, close, *_top1(outputs, precision, params, random)]
+    return [finite, close, *_top1(outputs, gate, random)]
 
 
-def _top1(outputs: tuple[OutputParity, ...], precision: str, params: ValidateParams, random: bool) -> list[GateCheck]:
+def _top1(outputs: tuple[OutputParity, ...], gate: Gate, random: bool) -> list[GateCheck]:
     """Made-up inputs give near-ties, so agreement on them proves nothing and is not asked for."""
     scored = [item for item in outputs if item.top1 is not None]
     if random or not scored:
         return []
-    bound = params.min_top1 if params.min_top1 is not None else top1_bound(precision)
+    bound = gate.min_top1 if gate.min_top1 is not None else top1_bound(gate.precision)
     worst = min(scored, key=lambda item: item.top1 or 0.0)
     assert worst.top1 is not None
-    detail = f"worst output {worst.output}: {worst.top1:.1%} of rows agree, {precision} needs {bound:.0%}"
+    detail = f"worst output {worst.output}: {worst.top1:.1%} of rows agree, {gate.precision} needs {bound:.0%}"
     return [GateCheck("same best class", worst.top1 >= bound, detail)]
 
 
-def _bound(precision: str, params: ValidateParams) -> float:
-    return params.min_cosine if params.min_cosine is not None else cosine_bound(precision)
+def _bound(gate: Gate) -> float:
+    return gate.min_cosine if gate.min_cosine is not None else cosine_bound(gate.precision)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+from modelwright.stages.stage import Stage
+from modelwright.worker import RemoteTask
+
 Way = Literal["as executed", "as written"]
 # How close an artifact must stay to its export: cosine of the worst output, by the precision it claims.
 _COSINE = {
@@ -35,8 +38,8 @@ class ValidateParams:
     min_top1: float | None = None
 
 
-@dataclass(frozen=True)
-class Claim:
+@dataclass(frozen=True, kw_only=True)
+class Gate(ValidateParams):
     """What the artifact claims: its precision, and that the machines it is for never saturate 8-bit products."""
 
     precision: str
@@ -116,3 +119,14 @@ def cosine_bound(precision: str) -> float:
 
 def top1_bound(precision: str) -> float:
     return min(_TOP1.get(word, _TOP1_OTHER) for word in precision.split("+"))
+
+
+VALIDATE = Stage(
+    name="validate",
+    version="5",
+    params=Gate,
+    outcome=ValidateOutcome,
+    task=RemoteTask("modelwright.stages.validate._run:run_validate"),
+    packages=("onnxruntime", "onnx", "numpy"),
+    patience_s=900.0,
+)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from modelwright._lazy import lazy
 from modelwright.graph import load, summary
 from modelwright.metrics import Accumulator, Aggregate
-from modelwright.stages.validate._types import Claim, Fidelity, Kernels, OutputParity, Way
+from modelwright.stages.validate._types import Fidelity, Gate, Kernels, OutputParity, Way
 from modelwright.targets import (
     BoundSession,
     SessionSpec,
@@ -54,7 +54,7 @@ class Ways:
 NOT_TRIED = Ways((), "as executed", Fidelity(None, None, "not run"), Fidelity(None, None, "not run"))
 
 
-def both_ways(candidate: str, reference: str, feeds: Sequence[Mapping[str, Any]], claim: Claim) -> Ways:
+def both_ways(candidate: str, reference: str, feeds: Sequence[Mapping[str, Any]], gate: Gate) -> Ways:
     """One way only where nothing is quantized: then the kernels compute what the graph says."""
     progress("running the export", 0.1)
     wanted = _answers(open_as_written(reference), feeds)
@@ -66,8 +66,8 @@ def both_ways(candidate: str, reference: str, feeds: Sequence[Mapping[str, Any]]
     written = _parity(wanted, _answers(open_as_meant(candidate), feeds))
     kernels = Kernels(read_cpu().features, products_saturate())
     # A model that came quantized is compared with itself, so its kernels are not what the stages did to it.
-    inherited = claim.precision == "fp32"
-    by: Way = "as written" if inherited or (claim.exact_products and kernels.saturate) else "as executed"
+    inherited = gate.precision == "fp32"
+    by: Way = "as written" if inherited or (gate.exact_products and kernels.saturate) else "as executed"
     note = None
     if _much_worse(fidelity(executed), fidelity(written)):
         exact = fidelity(_parity(wanted, _answers(open_exact(candidate), feeds)))

@@ -43,9 +43,6 @@ class EpAdapter:
     device_words: ClassVar[tuple[str, ...]] = ()
     """EP options that name the device: for a flavour only, because a plugin is handed the device itself."""
 
-    one_context: ClassVar[str | None] = None
-    """Why several models cannot share one compiled context."""
-
     lacks_detail: ClassVar[TraceProblem | None] = None
     """What a trace of the level `detail` does not hold."""
 

@@ -7,7 +7,6 @@ from modelwright.targets.eps._adapter import EpAdapter
 
 class OpenVinoAdapter(EpAdapter):
     device_words = ("device_type",)
-    one_context = "OpenVINO writes separate ones"
 
 
 ADAPTER = OpenVinoAdapter()

@@ -48,7 +48,6 @@ _TOLERANCE = 0.001
 class QnnAdapter(EpAdapter):
     # Nodes are claimed before graphs are finalised, so the cheapest finalisation gives the same answer sooner.
     quick_options: ClassVar[Mapping[str, str]] = {"htp_graph_finalization_optimization_mode": "1"}
-    one_context = "the QNN simulator crashes when it loads a shared context"
     lacks_detail = TraceProblem(
         SDK_NEEDED, "DRAM and VTCM traffic needs Qualcomm's profile viewer; cycles and times are complete"
     )

@@ -1,0 +1,121 @@
+"""What planning, a build with nothing to do, and several targets at once cost.
+
+- `planning`: what a build of 1,000 models for 8 targets each would do, models read from disk, with an empty store.
+- `warm`: CPU seconds of a build of which the store has everything, beside an earlier version, interleaved. Its `wright`
+  is named in MODELWRIGHT_BENCH_OLD; without it this part is left out.
+- `parallel`: wall time of one build for 4 targets beside 4 builds of one target, in fresh homes, in alternating order.
+  Needs a machine that does nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper, save
+
+from bench.build_cost import measure
+from bench.nets import layers
+from modelwright.models import OnnxSource
+from modelwright.pipeline import plan_all, resolve_recipe
+from modelwright.store import Store
+from modelwright.targets import parse_target
+
+OLD = "MODELWRIGHT_BENCH_OLD"
+WRIGHT = str(Path(sys.executable).with_name("wright"))
+EIGHT = ("qnn-npu", "qnn-gpu", "openvino-cpu", "openvino-npu", "openvino-gpu", "cpu", "dml-gpu", "vitisai-npu")
+MODELS, PLANNING_S = 1000, 6.0
+WARM_ROUNDS, WARM_RATIO = 7, 0.5
+FOUR = ("cpu", "qnn-npu", "openvino-npu", "vitisai-npu")
+PARALLEL_ROUNDS, SPEEDUP = 3, 1.6
+
+
+def run(parts: tuple[str, ...] = ("planning", "warm", "parallel")) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for part in parts:
+            result[part] = {"planning": planning, "warm": warm, "parallel": parallel}[part](Path(folder))
+    return {**result, "met": all(part["met"] is not False for part in result.values())}
+
+
+def planning(folder: Path) -> dict[str, Any]:
+    sources = [OnnxSource(str(_tiny(folder, number))) for number in range(MODELS)]
+    began, steps = time.perf_counter(), 0
+    with Store(folder / "planning/store", read_only=True) as store:
+        for source in sources:
+            recipes = [resolve_recipe(source, parse_target(name), planning=True) for name in EIGHT]
+            steps += sum(len(found) for found in plan_all(source, recipes, store=store))
+    seconds = time.perf_counter() - began
+    facts = {"models": MODELS, "targets": len(EIGHT), "stages": steps, "seconds": round(seconds, 2)}
+    return {**facts, "limit_s": PLANNING_S, "met": seconds <= PLANNING_S}
+
+
+def _tiny(folder: Path, number: int) -> Path:
+    weight = numpy_helper.from_array(np.full((4, 4), number, np.float32), "w")
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 4]) for name in ("x", "y")]
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "tiny", values[:1], values[1:], [weight])
+    path = folder / f"{number}.onnx"
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), str(path))
+    return path
+
+
+def warm(folder: Path) -> dict[str, Any]:
+    old = os.environ.get(OLD)
+    if old is None:
+        return {"met": None, "reason": f"{OLD} names no earlier wright"}
+    model = layers(folder / "layers.onnx", 8)
+    cases = {}
+    for name, words in {"cpu fp32": ["--target", "cpu"], "qnn-npu": ["--target", "qnn-npu"]}.items():
+        used: dict[str, list[float]] = {"old": [], "new": []}
+        for number in range(WARM_ROUNDS + 1):
+            for side, wright in (("old", old), ("new", WRIGHT)):
+                home = {"MODELWRIGHT_HOME": str(folder / side)}
+                found = measure(
+                    [wright, "build", "-m", str(model), *words, "-o", str(folder / f"{side}-out"), "-q"], home
+                )
+                used[side] += [found["cpu_s"]] if number else []
+        old_s, new_s = (statistics.median(used[side]) for side in ("old", "new"))
+        cases[name] = {"old_cpu_s": round(old_s, 3), "new_cpu_s": round(new_s, 3), "ratio": round(new_s / old_s, 3)}
+    met = all(case["ratio"] <= WARM_RATIO for case in cases.values())
+    return {"cases": cases, "rounds": WARM_ROUNDS, "limit": WARM_RATIO, "met": met}
+
+
+def parallel(folder: Path) -> dict[str, Any]:
+    model = layers(folder / "deep.onnx", 48, width=384, rows=64)
+    took: dict[str, list[float]] = {"together": [], "one at a time": []}
+    for number in range(PARALLEL_ROUNDS):
+        for way in sorted(took, reverse=bool(number % 2)):
+            home = folder / "parallel"
+            began = time.perf_counter()
+            for targets in [FOUR] if way == "together" else [(one,) for one in FOUR]:
+                words = [word for target in targets for word in ("--target", target)]
+                words = [WRIGHT, "build", "-m", str(model), *words, "--precision", "w8a8", "--samples", "16", "-q"]
+                subprocess.run(
+                    words, env={**os.environ, "MODELWRIGHT_HOME": str(home)}, check=True, capture_output=True
+                )
+            took[way].append(time.perf_counter() - began)
+            shutil.rmtree(home)
+    best = {way: statistics.median(found) for way, found in took.items()}
+    speedup = best["one at a time"] / best["together"]
+    rounded = {way: [round(value, 2) for value in found] for way, found in took.items()}
+    return {
+        "targets": FOUR,
+        "cores": len(os.sched_getaffinity(0)),
+        "seconds": rounded,
+        "speedup": round(speedup, 2),
+        "limit": SPEEDUP,
+        "met": speedup >= SPEEDUP,
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(run(tuple(sys.argv[1:]) or ("planning", "warm", "parallel")), indent=2))

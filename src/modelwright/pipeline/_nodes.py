@@ -1,0 +1,177 @@
+"""The stages of a recipe as nodes of a plan: which stage, with which inputs and parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from modelwright._json import digest
+from modelwright.data import (
+    CalibrationSource,
+    RandomCalibration,
+    ReaderCalibration,
+    calibration_identity,
+    calibration_source,
+    data_bytes,
+)
+from modelwright.models import HfSource
+from modelwright.pipeline._recipe import Recipe
+from modelwright.plans import Model, ModelInput, Node, Ref
+from modelwright.stages.compile import COMPILE, CompileOutcome, CompileParams
+from modelwright.stages.export import EXPORT, ExportOutcome, ExportParams
+from modelwright.stages.optimize import OPTIMIZE, OptimizeOutcome, OptimizeParams, find_pass
+from modelwright.stages.place import CLAIM, ClaimParams
+from modelwright.stages.quantize import QUANTIZE, QuantizeOutcome, QuantizeParams, integer_products, steps_of
+from modelwright.stages.validate import VALIDATE, Gate
+from modelwright.targets import parse_target, read_cpu
+from modelwright.vocabulary import InputSpec
+
+READER = "unknown until the reader runs"
+
+
+@dataclass(frozen=True)
+class BuildSubject:
+    """One component on its way: its name in labels, what it is fed, and the export everything is compared with.
+
+    `data` are the samples of the user's own function, drawn; `sized` is false while that function is to say
+    dimensions of the model.
+    """
+
+    name: str
+    label: str
+    inputs: InputSpec
+    exported: ModelInput
+    data: CalibrationSource | None = None
+    sized: bool = True
+
+
+@dataclass(frozen=True)
+class Route:
+    """What one component goes through for one target: nodes that make the model, the gate, and the compiler."""
+
+    subject: BuildSubject
+    makers: tuple[Node[Any, Any], ...]
+    gate: Node[Any, Any]
+    compiled: Node[Any, Any] | None
+
+    @property
+    def nodes(self) -> tuple[Node[Any, Any], ...]:
+        return (*self.makers, self.gate, *([] if self.compiled is None else [self.compiled]))
+
+
+def route(subject: BuildSubject, recipe: Recipe, *, force: bool = False) -> Route:
+    """`force` lets passes through that the target's EP does not claim."""
+    makers: list[Node[Any, Any]] = []
+    model: Model | Ref = subject.exported
+    needs: tuple[Node[Any, Any], ...] = ()
+    if (optimized := optimize_node(subject, recipe)) is not None:
+        makers.append(optimized)
+        model = Ref(optimized)
+        needs = () if force else tuple(_claims(subject, model, recipe))
+    if (quantized := quantize_node(subject, model, recipe, needs)) is not None:
+        makers.append(quantized)
+        model = Ref(quantized)
+    gate = _gate(subject, model, recipe, needs)
+    return Route(subject, tuple(makers), gate, _compiled(subject, model, recipe, gate))
+
+
+def export_node(source: HfSource, recipe: Recipe) -> Node[ExportParams, ExportOutcome]:
+    params = recipe.export
+    assert params is not None, "Hugging Face sources have an export section"
+    return Node(
+        EXPORT,
+        params,
+        {},
+        source.name,
+        given={"source": source},
+        marks={"source": digest(source.identity())},
+        data_bytes=source.weight_bytes(),
+    )
+
+
+def optimize_node(subject: BuildSubject, recipe: Recipe) -> Node[OptimizeParams, OptimizeOutcome] | None:
+    """None where there is nothing to do."""
+    params = recipe.optimize
+    if params is None or not (params.passes or params.fix_dims or params.opset or not subject.sized):
+        return None
+    waits = None if subject.sized else READER
+    return Node(OPTIMIZE, params, {"model": subject.exported}, subject.label, open=waits)
+
+
+def _claims(subject: BuildSubject, model: Ref, recipe: Recipe) -> Iterator[Node[Any, Any]]:
+    """Operators outside standard ONNX are for the EP to claim; the CPU takes all of them."""
+    names = recipe.optimize.passes if recipe.optimize is not None else ()
+    found = [find_pass(name) for name in names]
+    suspects = {operator: item.name for item in found if not item.portable for operator in item.produces}
+    if suspects and parse_target(recipe.target).ep != "cpu":
+        yield Node(CLAIM, ClaimParams(recipe.target, tuple(suspects.items())), {"model": model}, subject.label)
+
+
+def quantize_node(
+    subject: BuildSubject, model: Model | Ref, recipe: Recipe, needs: tuple[Node[Any, Any], ...] = ()
+) -> Node[QuantizeParams, QuantizeOutcome] | None:
+    params = recipe.quantize
+    if params is None:
+        return None
+    fed = any(step.kind == "static" for step in steps_of(params.precision))
+    data = calibration_of(subject, recipe) if fed else None
+    return Node(
+        QUANTIZE,
+        params,
+        {"model": model},
+        subject.label,
+        given={"calibration": data},
+        marks={} if data is None else _identity("calibration", data, params.samples),
+        data_bytes=0 if data is None else data_bytes(data),
+        needs=needs,
+        open=_open(data),
+    )
+
+
+def _gate(
+    subject: BuildSubject, model: Model | Ref, recipe: Recipe, needs: tuple[Node[Any, Any], ...]
+) -> Node[Any, Any]:
+    """Which machines it is for matters only to integer kernels; all targets share the gate of everything else."""
+    params, quantize = recipe.validation, recipe.quantize
+    integers = quantize is not None and integer_products(quantize)
+    exact = integers and parse_target(recipe.target).exact_products is not False
+    data = calibration_of(subject, recipe, seed=params.seed)
+    # Where integer kernels decide, so does the CPU that has them.
+    kernels = {"cpu": digest(read_cpu().features)} if integers else {}
+    return Node(
+        VALIDATE,
+        Gate(**vars(params), precision="fp32" if quantize is None else quantize.precision, exact_products=exact),
+        {"candidate": model, "reference": subject.exported},
+        subject.label,
+        given={"data": data},
+        marks={**_identity("data", data, params.samples), **kernels},
+        data_bytes=data_bytes(data),
+        needs=needs,
+        open=_open(data),
+    )
+
+
+def _compiled(
+    subject: BuildSubject, model: Model | Ref, recipe: Recipe, gate: Node[Any, Any]
+) -> Node[CompileParams, CompileOutcome] | None:
+    if recipe.compile is None:
+        return None
+    given = {"inputs": subject.inputs}
+    return Node(COMPILE, recipe.compile, {"model": model}, subject.label, given=given, needs=(gate,))
+
+
+def _identity(name: str, data: CalibrationSource, samples: int) -> dict[str, str]:
+    """Nothing for samples that only the user's own function knows."""
+    return {} if _open(data) else {name: calibration_identity(data, samples)}
+
+
+def _open(data: CalibrationSource | None) -> str | None:
+    return READER if isinstance(data, ReaderCalibration) else None
+
+
+def calibration_of(subject: BuildSubject, recipe: Recipe, seed: int | None = None) -> CalibrationSource:
+    """The recipe's data; made-up samples are made from what the export knows about its inputs."""
+    if recipe.data.random:
+        return RandomCalibration(recipe.data.seed if seed is None else seed, subject.inputs)
+    return subject.data or calibration_source(recipe.data)

@@ -1,0 +1,123 @@
+"""What there is to do: a stage with its parameters and inputs, and all of them for one command."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from modelwright._json import digest, plain
+from modelwright.plans._model import Model
+from modelwright.stages import Stage
+from modelwright.store import Key, stage_key
+
+P = TypeVar("P")
+O = TypeVar("O")  # noqa: E741 - the outcome
+
+
+@dataclass(frozen=True, eq=False)
+class Ref:
+    """The model that another node makes."""
+
+    node: Node[Any, Any]
+    folder: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Node(Generic[P, O]):
+    """One run of a stage that may be needed. A value: it can be pickled, and two with the same `id` are one.
+
+    - `inputs` are models by the names of the task's parameters; `given` is what else the task gets.
+    - `marks` are digests of what shapes the result beside models and parameters: the samples, the CPU.
+    - `data_bytes` is what the samples take, None when nobody knows.
+    - `needs` must have ended well, and not have said no (`passed` false), or this is left out.
+    - `open` says why the key cannot be known before the work is done: the user's own code decides something.
+    """
+
+    stage: Stage[P, O]
+    params: P
+    inputs: Mapping[str, Model | Ref]
+    label: str
+    given: Mapping[str, Any] = field(default_factory=dict)
+    marks: Mapping[str, str] = field(default_factory=dict)
+    data_bytes: int | None = 0
+    needs: tuple[Node[Any, Any], ...] = ()
+    open: str | None = None
+
+    @property
+    def upstream(self) -> tuple[Node[Any, Any], ...]:
+        """Whatever has to be over before this begins."""
+        return (*(model.node for model in self.inputs.values() if isinstance(model, Ref)), *self.needs)
+
+    @functools.cached_property
+    def id(self) -> str:
+        """Follows from everything upstream, so it is known before anything has run."""
+        inputs = {
+            name: f"{model.node.id}/{model.folder}" if isinstance(model, Ref) else model.digest
+            for name, model in self.inputs.items()
+        }
+        return digest([self._shape, inputs, [node.id for node in self.needs], self.open])
+
+    def key(self, models: Mapping[str, Model]) -> Key:
+        """The name of the result in the store. It follows from the content of the inputs: if a changed stage upstream
+        made the same model again, nothing from here on has to run."""
+        shape = self._shape
+        inputs = {name: model.digest for name, model in models.items()}
+        return stage_key(
+            stage=self.stage.name,
+            version=self.stage.version,
+            libraries=shape["libraries"],
+            inputs={**inputs, **shape["marks"]},
+            params=shape["params"],
+        )
+
+    def size(self, models: Mapping[str, Model]) -> int | None:
+        """What the work is about, in bytes."""
+        return None if self.data_bytes is None else sum(model.size for model in models.values()) + self.data_bytes
+
+    @functools.cached_property
+    def _shape(self) -> dict[str, Any]:
+        return {
+            "stage": self.stage.name,
+            "version": self.stage.version,
+            "libraries": self.stage.libraries(),
+            "params": plain(self.params),
+            "marks": {**self.marks, **self.stage.host(self.params)},
+        }
+
+
+AnyNode = Node[Any, Any]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is wanted, by the name of who wants it (a target). What several want is there once."""
+
+    goals: Mapping[str, tuple[AnyNode, ...]]
+
+    @functools.cached_property
+    def nodes(self) -> tuple[AnyNode, ...]:
+        """Each once, after everything it depends on."""
+        found: dict[str, AnyNode] = {}
+        for wanted in self.goals.values():
+            for goal in wanted:
+                found.update((node.id, node) for node in _lineage(goal, found))
+        return tuple(found.values())
+
+    @functools.cached_property
+    def users(self) -> Mapping[str, tuple[str, ...]]:
+        """Who needs a node, by its id."""
+        found: dict[str, list[str]] = {}
+        for name, wanted in self.goals.items():
+            for node in {node.id: node for goal in wanted for node in _lineage(goal, ())}:
+                found.setdefault(node, []).append(name)
+        return {node: tuple(names) for node, names in found.items()}
+
+
+def _lineage(node: AnyNode, known: Any) -> Iterator[AnyNode]:
+    """The node behind everything upstream of it that is not known."""
+    for before in node.upstream:
+        if before.id not in known:
+            yield from _lineage(before, known)
+    yield node

@@ -1,0 +1,176 @@
+"""Running one node: key, store, child."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+from modelwright._json import plain
+from modelwright._lazy import lazy
+from modelwright.errors import WrightError
+from modelwright.graph import MODEL
+from modelwright.plans._model import Model, ModelInput, model_paths
+from modelwright.plans._node import Node, Ref
+from modelwright.store import Artifact, JsonValue, Key, Produced, Store, Waiting
+from modelwright.vocabulary import OnProgress, Progress, silent, within
+from modelwright.worker import Worker, run
+
+if TYPE_CHECKING:
+    import pydantic
+else:
+    pydantic = lazy("pydantic")
+
+P = TypeVar("P")
+O = TypeVar("O")  # noqa: E741 - the outcome
+
+
+@dataclass(frozen=True, eq=False)
+class StageResult(Generic[O]):
+    """A finished stage. `facts` is what its task noted, in JSON's terms; `seconds` what making it took, then or now.
+
+    Where the outcome was not worth keeping the artifact has no files, and the store does not know it.
+    """
+
+    stage: str
+    kind: type[O]
+    key: Key
+    artifact: Artifact
+    produced: bool
+    facts: Mapping[str, JsonValue]
+    seconds: float | None = None
+    cpu_seconds: float | None = None
+    peak_rss_bytes: int | None = None
+
+    @functools.cached_property
+    def outcome(self) -> O:
+        """The same facts with their types; made when somebody looks."""
+        return cast(O, _adapter(cast(Any, self.kind)).validate_python(self.facts))
+
+    @property
+    def model(self) -> ModelInput:
+        return ModelInput(self.artifact)
+
+
+@dataclass(frozen=True, eq=False)
+class NodeResult:
+    """What became of a node: `done`, an `error`, or left out because of another one."""
+
+    node: Node[Any, Any]
+    done: StageResult[Any] | None = None
+    error: WrightError | None = None
+    left_out: NodeResult | None = None
+
+    @property
+    def good(self) -> bool:
+        """Whether what needs it may begin."""
+        return self.done is not None and self.done.facts.get("passed") is not False
+
+    @property
+    def cause(self) -> WrightError | None:
+        """Its own error, or that of the node that it was left out for."""
+        return self.error if self.left_out is None else self.left_out.cause
+
+
+@functools.cache
+def _adapter(kind: Any) -> pydantic.TypeAdapter[Any]:
+    return pydantic.TypeAdapter(kind)
+
+
+class _NotKeptError(Exception):
+    """Carries an outcome past the store, which keeps nothing of it."""
+
+    def __init__(self, notes: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.notes = notes
+
+
+def run_node(
+    store: Store,
+    node: Node[P, O],
+    models: Mapping[str, Model] | None = None,
+    on_progress: OnProgress | None = None,
+    worker: Worker | None = None,
+) -> StageResult[O]:
+    """The node's result: from the store if it was ever made, else made in a child. `models` are its inputs, made.
+
+    A warm `worker` saves the imports of every stage after the first; a stage that is `alone` gets a fresh one.
+    """
+    models = _direct(node) if models is None else models
+    tell = within(on_progress or silent, node.stage.name, node.label)
+    key = node.key(models)
+
+    def waiting(other: Waiting) -> None:
+        tell(Progress(f"waiting for process {other.pid}, which makes the same"))
+
+    tell(Progress("looking in the store"))
+    try:
+        done = store.once(
+            key, lambda workdir: _produce(store, node, models, workdir, tell, worker), label=node.label, on_wait=waiting
+        )
+    except _NotKeptError as unkept:
+        return _result(node, Artifact(key, "", (), unkept.notes, time.time(), store.root), produced=True)
+    return _result(node, done.artifact, produced=done.produced)
+
+
+def _produce(
+    store: Store,
+    node: Node[Any, O],
+    models: Mapping[str, Model],
+    workdir: Path,
+    tell: OnProgress,
+    worker: Worker | None,
+) -> Produced:
+    size = node.size(models)
+    with model_paths(store, models) as paths:
+        task = node.stage.task.call(**paths, workdir=str(workdir), params=node.params, **node.given)
+        execute = run if worker is None else worker.run
+        result = execute(task, timeout=node.stage.patience_s, size=size, on_progress=tell)
+    outcome = result.unwrap()
+    notes = {
+        "outcome": plain(outcome),
+        "seconds": result.duration_s,
+        "cpu_seconds": result.cpu_s,
+        "peak_rss_bytes": result.peak_rss_bytes,
+        "input_bytes": size,
+    }
+    if not node.stage.keeps(outcome):
+        raise _NotKeptError(notes)
+    return Produced(roles=_roles(workdir), meta=notes)
+
+
+def peek_node(store: Store, node: Node[P, O], models: Mapping[str, Model] | None = None) -> StageResult[O] | None:
+    """The node's result if the store has it; nothing is run."""
+    artifact = store.get(node.key(_direct(node) if models is None else models))
+    return None if artifact is None else _result(node, artifact, produced=False)
+
+
+def _direct(node: Node[Any, Any]) -> Mapping[str, Model]:
+    """The inputs of a node that waits for no other."""
+    found = {name: model for name, model in node.inputs.items() if not isinstance(model, Ref)}
+    assert len(found) == len(node.inputs), "an executor runs what depends on other nodes"
+    return found
+
+
+def _result(node: Node[Any, O], artifact: Artifact, *, produced: bool) -> StageResult[O]:
+    meta: Mapping[str, Any] = artifact.meta
+    return StageResult(
+        stage=node.stage.name,
+        kind=node.stage.outcome,
+        key=artifact.key,
+        artifact=artifact,
+        produced=produced,
+        facts=meta["outcome"],
+        seconds=meta["seconds"],
+        cpu_seconds=meta["cpu_seconds"],
+        peak_rss_bytes=meta["peak_rss_bytes"],
+    )
+
+
+def _roles(folder: Path) -> dict[str, str]:
+    """Models by name, everything else as what accompanies them."""
+    files = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
+    return {name: "model" if name.rpartition("/")[2] == MODEL else "companion" for name in files}

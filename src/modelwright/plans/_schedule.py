@@ -1,0 +1,63 @@
+"""Which nodes of a plan may begin: what has ended goes in, what can be done comes out. No process, no clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from modelwright.plans._model import Model, ModelInput
+from modelwright.plans._node import Node, Plan, Ref
+from modelwright.plans._result import NodeResult
+
+AnyNode = Node[Any, Any]
+
+
+class NodeSchedule:
+    """The state of one plan on its way."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.results: dict[str, NodeResult] = {}
+        self._waiting = {node.id: node for node in plan.nodes}
+        self._begun: set[str] = set()
+
+    @property
+    def finished(self) -> bool:
+        return not self._waiting
+
+    def ready(self) -> list[AnyNode]:
+        """Nothing they depend on is open; in the order of the plan, so the first target is done first."""
+        return [
+            node
+            for node in self._waiting.values()
+            if node.id not in self._begun and all(before.id in self.results for before in node.upstream)
+        ]
+
+    def models(self, node: AnyNode) -> Mapping[str, Model]:
+        """The inputs of a ready node."""
+        return {name: self._made(model) for name, model in node.inputs.items()}
+
+    def _made(self, model: Model | Ref) -> Model:
+        if not isinstance(model, Ref):
+            return model
+        done = self.results[model.node.id].done
+        assert done is not None, "a node whose input failed is not ready to run"
+        return ModelInput(done.artifact, model.folder)
+
+    def foregone(self, node: AnyNode) -> NodeResult | None:
+        """That it is left out: a model it reads was not made, or what it needs did not end well."""
+        made = [model.node for model in node.inputs.values() if isinstance(model, Ref)]
+        for before in made:
+            if self.results[before.id].done is None:
+                return NodeResult(node, left_out=self.results[before.id])
+        for before in node.needs:
+            if not self.results[before.id].good:
+                return NodeResult(node, left_out=self.results[before.id])
+        return None
+
+    def begin(self, node: AnyNode) -> None:
+        self._begun.add(node.id)
+
+    def end(self, result: NodeResult) -> None:
+        self.results[result.node.id] = result
+        self._begun.discard(result.node.id)
+        del self._waiting[result.node.id]

@@ -1,0 +1,58 @@
+"""What a stage is, apart from any run of it: everything that a plan and a key have to know."""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from modelwright.worker import RemoteTask, TaskFunction
+
+P = TypeVar("P")
+O = TypeVar("O")  # noqa: E741 - the outcome
+
+
+def _nothing(_: Any) -> Mapping[str, str]:
+    return {}
+
+
+def _always(_: Any) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class Stage(Generic[P, O]):
+    """A kind of work: `task` makes files and an `outcome` from models and `params`, always the same ones.
+
+    - The task is called by name: a path for each model, `workdir` to write into, `params`, and what else a node gives.
+    - `version` and the installed versions of `packages` shape the result; `host` says what else of this machine does,
+      as digests.
+    - `patience_s` is how long it may be silent with a model of no size; its bytes add to that.
+    - `alone`: it needs a process that nothing else has used.
+    - `keeps` says which outcomes are worth keeping: an answer that may be another one tomorrow is not.
+    """
+
+    name: str
+    version: str
+    params: type[P]
+    outcome: type[O]
+    task: RemoteTask[O] | TaskFunction[..., O]
+    packages: tuple[str, ...]
+    patience_s: float
+    alone: bool = False
+    host: Callable[[P], Mapping[str, str]] = _nothing
+    keeps: Callable[[O], bool] = _always
+
+    def libraries(self) -> dict[str, str]:
+        return {name: version for name in self.packages if (version := installed(name))}
+
+
+@functools.cache
+def installed(distribution: str) -> str | None:
+    """The version of a package; what is installed does not change under a running command."""
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,71 @@
+"""Stages of plain Python, for plans without models."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from modelwright.errors import InputError
+from modelwright.stages import Stage
+from modelwright.worker import cpu_share, progress, task
+
+
+@dataclass(frozen=True)
+class Params:
+    text: str = "x"
+    passes: bool = True
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`passed` false is a gate that says no."""
+
+    passed: bool
+    cpus: int | None
+    read: str
+
+
+@task
+def write(workdir: str, params: Params, model: str | None = None, folder: str | None = None) -> Outcome:
+    """Writes its text; what it was given instead when it has an input."""
+    read = Path(model).read_text() if model else ""
+    Path(workdir, "model.onnx").write_text(params.text)
+    return Outcome(params.passes, cpu_share(), read)
+
+
+@task
+def meet(workdir: str, params: Params, folder: str) -> Outcome:
+    """Ends only when another one is there at the same time."""
+    Path(folder, params.text).touch()
+    while len(list(Path(folder).iterdir())) < 2:
+        time.sleep(0.01)
+    Path(workdir, "model.onnx").write_text(params.text)
+    return Outcome(True, cpu_share(), "")
+
+
+@task
+def keep_apart(workdir: str, params: Params, folder: str) -> Outcome:
+    """Fails when another one is there at the same time."""
+    mark = Path(folder, "here")
+    mark.touch(exist_ok=False)
+    time.sleep(0.2)
+    mark.unlink()
+    Path(workdir, "model.onnx").write_text(params.text)
+    return Outcome(True, cpu_share(), "")
+
+
+@task
+def refuse(workdir: str, params: Params) -> Outcome:
+    raise InputError("it cannot be done", cause="it never could", fix="do not ask")
+
+
+@task
+def last_for_ever(workdir: str, params: Params) -> Outcome:
+    progress("on it")
+    while True:
+        time.sleep(0.05)
+
+
+def stage(function, name: str, version: str = "1", **more) -> Stage:
+    return Stage(name, version, Params, Outcome, function, (), 60.0, **more)
