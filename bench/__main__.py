@@ -21,7 +21,17 @@ NAMES = (
     "debug_memory",
     "build_cost",
 )
-PROOFS = ("aa_real", "eval_power", "planted", "equality", "two_runtimes", "real_repairs", "kills", "fix_kills", "mutations")
+PROOFS = (
+    "aa_real",
+    "eval_power",
+    "planted",
+    "equality",
+    "two_runtimes",
+    "real_repairs",
+    "kills",
+    "fix_kills",
+    "mutations",
+)
 RESULTS = Path(__file__).with_name("results")
 LIBRARIES = ("numpy", "onnx", "onnxruntime", "onnxruntime-qnn", "torch", "transformers")
 

@@ -11,7 +11,8 @@ from typing import Literal
 class VerdictKind(enum.StrEnum):
     """What may be said. Of speed: `mixed` is faster by one quantile and slower by another, both proven; `noop` and
     `duplicate` are found by comparing graphs, not by timing. Of accuracy: `pass` and `fail` are about what is allowed
-    to be lost. Of a repair: whether what was asked for holds. `inconclusive` is the same everywhere."""
+    to be lost. Of a repair: whether what was asked for holds; `unfinished` when somebody ended the search.
+    `inconclusive` is the same everywhere."""
 
     IMPROVED = "improved"
     REGRESSED = "regressed"
@@ -26,6 +27,7 @@ class VerdictKind(enum.StrEnum):
     MET = "met"
     ALREADY_MET = "already_met"
     NOT_MET = "not_met"
+    UNFINISHED = "unfinished"
 
 
 Tone = Literal["good", "bad", "equal", "mixed", "unsure"]
@@ -53,6 +55,7 @@ SAID: Mapping[VerdictKind, Said] = {
     VerdictKind.MET: Said("good", "repaired"),
     VerdictKind.ALREADY_MET: Said("good", "nothing to repair"),
     VerdictKind.NOT_MET: Said("bad", "not repaired"),
+    VerdictKind.UNFINISHED: Said("unsure", "not finished"),
 }
 
 

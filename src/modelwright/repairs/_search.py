@@ -199,7 +199,7 @@ def _so_far(tried: Candidates) -> FixResult:
         for item in tried.made
     ]
     reason = f"ended after {tried.builds} candidates; the same command goes on from here"
-    return _answer(tried, VerdictKind.INCONCLUSIVE, reason, rows)
+    return _answer(tried, VerdictKind.UNFINISHED, reason, rows)
 
 
 def _answer(tried: Candidates, status: VerdictKind, reason: str | None, rows: Sequence[FixRow]) -> FixResult:

@@ -88,7 +88,7 @@ class FixRow:
 class FixResult:
     """The smallest set that was found, and the evidence. A build with `quantize` finds its stages in the store.
 
-    `status` is met, already_met, not_met, or inconclusive when somebody ended the search: then `rows` are what was
+    `status` is met, already_met, not_met, or unfinished when somebody ended the search: then `rows` are what was
     tried. `note` says when the repair leaves little of what quantizing was for. Of the `builds`, `from_store` had been
     made before.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
-from modelwright.judge import SAID, VerdictKind
+from modelwright.judge import SAID
 from modelwright.repairs import FixResult, FixRow, FixScore, Promotion, Repaired
 from modelwright.report._tones import verdict_style
 from modelwright.report._units import human_bytes
@@ -25,8 +25,7 @@ def render_fix(found: Repaired, console: rich.console.Console) -> None:
     result, folder = found.result, found.folder
     style = verdict_style(result.status)
     console.print()
-    word = "not decided" if result.status is VerdictKind.INCONCLUSIVE else SAID[result.status].words
-    console.print(rich.text.Text.assemble((word, style), f": {result.wanted}"), soft_wrap=True)
+    console.print(rich.text.Text.assemble((SAID[result.status].words, style), f": {result.wanted}"), soft_wrap=True)
     if result.reason is not None:
         console.print(rich.text.Text(result.reason, style=style), soft_wrap=True)
     console.print(_table(result))
@@ -40,6 +39,7 @@ def render_fix(found: Repaired, console: rich.console.Console) -> None:
         console.print(rich.text.Text(f"note: {result.note}", style="yellow"), soft_wrap=True)
     data = "made-up samples: real data can look different" if result.random_data else "samples"
     builds = "1 build" if result.builds == 1 else f"{result.builds} builds"
+    builds += f", {result.from_store} of them in the store" if result.from_store else ""
     tail = f"{builds}; {result.choose_samples} {data} chose, {result.check_samples} others checked"
     console.print(rich.text.Text(tail, style="yellow" if result.random_data else "dim"), soft_wrap=True)
     if folder is not None:

@@ -236,7 +236,7 @@ def test_a_search_that_was_ended_shows_what_it_tried_and_goes_on_from_there(tmp_
     partial = caught.value.partial
     assert [row.name for row in partial.rows] == ["quantized", "candidate 2", "candidate 3"]
     assert all(row.choose is not None for row in partial.rows)
-    assert not partial.met
+    assert partial.status == "unfinished"
     seen = []
     resumed = fix(model, made, options, on_progress=lambda progress: seen.append(progress))
     assert resumed.from_store == 3
