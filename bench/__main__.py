@@ -21,7 +21,8 @@ NAMES = (
     "debug_memory",
     "build_cost",
 )
-PROOFS = (
+PROOFS = ("aa_real", "eval_power", "planted", "equality", "two_runtimes", "real_repairs", "kills", "mutations")
+PROOFS += ("fix_kills",)
     "aa_real",
     "eval_power",
     "planted",

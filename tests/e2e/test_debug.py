@@ -1,12 +1,18 @@
 """`wright debug` as a user types it."""
 
 import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
 
 from ep.debug.nets import deep, planted_outlier, write_samples
+from modelwright.store import Store
 from support.models import mlp, save
 
 
@@ -129,3 +135,22 @@ def test_nan_outputs_fail(built, tmp_path):
     assert answer.code == 1
     assert answer.json["status"] == "failed"
     assert "NaN" in answer.json["reason"]
+
+
+def test_ctrl_c_in_a_search_shows_what_was_tried_and_the_next_one_goes_on(built, tmp_path):
+    words = ("debug", "quantized", "--reference", "float.onnx", "--data", "data.npz", "--fix", "--target-sqnr", "28")
+    script = Path(sys.executable).with_name("wright")
+    process = subprocess.Popen(
+        [script, *words], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    with Store() as store:
+        while sum(entry.key.stage == "score" for entry in store.entries()) < 3 and process.poll() is None:
+            time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "not finished: SQNR of every output at least 28 dB" in out
+    assert "candidate 2" in out
+    answer = built(*words, "--json")
+    assert answer.code == 0, answer.err
+    assert answer.json["fix"]["from_store"] >= 2
