@@ -21,8 +21,7 @@ NAMES = (
     "debug_memory",
     "build_cost",
 )
-PROOFS = ("aa_real", "eval_power", "planted", "equality", "two_runtimes", "real_repairs", "kills", "mutations")
-PROOFS += ("fix_kills",)
+PROOFS = (
     "aa_real",
     "eval_power",
     "planted",
