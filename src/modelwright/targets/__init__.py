@@ -44,6 +44,7 @@ from modelwright.targets.eps import (
     DeviceTrace,
     EpAdapter,
     Refusal,
+    TensorRule,
     TraceProblem,
     adapter_of,
 )
@@ -87,6 +88,7 @@ __all__ = [
     "Status",
     "Survey",
     "Target",
+    "TensorRule",
     "TraceProblem",
     "adapter_of",
     "bind",

@@ -19,6 +19,7 @@ from modelwright.stages.quantize._ranges import Observed, Range, observe
 from modelwright.stages.quantize._scope import WIDE, excluded_without_name, static_operators
 from modelwright.stages.quantize._tables import quantize_tables, table_nodes
 from modelwright.stages.quantize._tensor_types import element_types, mark_inferred, unmark_inferred
+from modelwright.targets import EpAdapter, TensorRule, adapter_of, catalogue
 from modelwright.worker import progress
 
 if TYPE_CHECKING:
@@ -33,10 +34,7 @@ else:
     qnn = lazy("onnxruntime.quantization.execution_providers.qnn.mixed_precision_overrides_utils")
 
 _NATIVE_WIDE_OPSET = 21
-# QNN refuses quantized tensors whose real range is narrower.
-_NARROWEST = 1e-4
 _SUSPICIOUS = 1e6
-_NORMALIZATIONS = frozenset({"LayerNormalization", "InstanceNormalization", "BatchNormalization"})
 _RECURRENT = ("GRU", "LSTM", "RNN")
 
 
@@ -141,7 +139,7 @@ def _insert_pairs(
     overrides = _overrides(model, step, params, scope)
     types = {step.weights, step.activations, *(item.dtype for item in params.overrides)}
     wide = any(item.endswith("16") for item in types)
-    # Before opset 21 ONNX has no 16-bit pairs; onnxruntime and QNN take those of com.microsoft.
+    # Before opset 21 ONNX has no 16-bit pairs; onnxruntime and EPs take those of com.microsoft.
     contrib = wide and opset_of(model) < _NATIVE_WIDE_OPSET
     mark_inferred(model)
     with quiet():
@@ -156,7 +154,7 @@ def _insert_pairs(
             sorted(excluded),
             list(operators),
             {
-                "MinimumRealRange": _NARROWEST,
+                "MinimumRealRange": max(adapter.narrowest_range for adapter in _adapters()),
                 "ActivationSymmetric": params.symmetric_activations,
                 "WeightSymmetric": params.symmetric_weights,
                 "TensorQuantOverrides": overrides,
@@ -171,7 +169,7 @@ def _insert_pairs(
 def _overrides(
     model: onnx.ModelProto, step: Step, params: QuantizeParams, scope: tuple[tuple[str, ...], set[str]]
 ) -> dict[str, list[dict[str, Any]]]:
-    """The user's types first, then what the QNN compiler insists on, where the user said nothing."""
+    """The user's types first, then what EPs insist on, where the user said nothing."""
     asked = {item.tensor: [{"quant_type": _quant_type(item.dtype)}] for item in params.overrides}
     helper = ortq.tensor_quant_overrides.TensorQuantOverridesHelper(asked)
     if asked:
@@ -180,40 +178,40 @@ def _overrides(
         ).apply(_quant_type(step.activations), params.symmetric_activations)
     found: dict[str, list[dict[str, Any]]] = dict(helper.get_dict())
     operators, excluded = scope
+    stored = {tensor.name for tensor in model.graph.initializer}
     for node in model.graph.node:
         if node.op_type in operators and node.name not in excluded:
-            for name, override in (*_required_by_qnn(model, node, step), *_recurrent_weights(model, node, step)):
+            for name, override in (*_required_by_eps(stored, node, step), *_recurrent_weights(stored, node, step)):
                 found.setdefault(name, [override])
     return found
 
 
-def _recurrent_weights(
-    model: onnx.ModelProto, node: onnx.NodeProto, step: Step
-) -> Iterator[tuple[str, dict[str, Any]]]:
+def _recurrent_weights(stored: set[str], node: onnx.NodeProto, step: Step) -> Iterator[tuple[str, dict[str, Any]]]:
     """The quantizer takes the weights of operators it has no rule for as activations, in their type."""
     if node.op_type in _RECURRENT:
-        stored = {tensor.name for tensor in model.graph.initializer}
         for name in node.input[1:3]:
             if name in stored:
                 yield name, {"quant_type": _quant_type(step.weights), "symmetric": True}
 
 
-def _required_by_qnn(model: onnx.ModelProto, node: onnx.NodeProto, step: Step) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Measured with the real compiler: signed 8-bit gammas, and 16-bit Sigmoid and Tanh outputs with another
-    scale than these, are left to the CPU."""
-    if node.op_type in _NORMALIZATIONS and step.weights == "int8":
-        if any(tensor.name == node.input[1] for tensor in model.graph.initializer):
-            yield node.input[1], {"quant_type": _quant_type("uint8"), "symmetric": False}
-    elif node.op_type in ("Sigmoid", "Tanh") and step.activations == "uint16":
-        sigmoid = node.op_type == "Sigmoid"
-        yield (
-            node.output[0],
-            {
-                "quant_type": _quant_type("uint16"),
-                "scale": np.array(1 / (65536 if sigmoid else 32768), dtype=np.float32),
-                "zero_point": np.array(0 if sigmoid else 32768, dtype=np.uint16),
-            },
-        )
+def _required_by_eps(stored: set[str], node: onnx.NodeProto, step: Step) -> Iterator[tuple[str, dict[str, Any]]]:
+    for adapter in _adapters():
+        for rule in adapter.tensor_rules(node.op_type, step.weights, step.activations):
+            name = node.input[1] if rule.tensor == "weight" else node.output[0]
+            if rule.tensor == "output" or name in stored:
+                yield name, _override(rule)
+
+
+def _override(rule: TensorRule) -> dict[str, Any]:
+    kind = {"quant_type": _quant_type(rule.dtype)}
+    if rule.scale is None:
+        return {**kind, "symmetric": False}
+    zero_point = np.array(rule.zero_point, dtype=rule.dtype)
+    return {**kind, "scale": np.array(rule.scale, dtype=np.float32), "zero_point": zero_point}
+
+
+def _adapters() -> list[EpAdapter]:
+    return [adapter_of(ep.key) for ep in catalogue().eps]
 
 
 def _tensors_data(ranges: dict[str, Range]) -> Any:

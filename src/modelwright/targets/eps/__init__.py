@@ -1,6 +1,6 @@
 """What is special about single EPs: a file each. An EP without a file is an `EpAdapter` as it stands."""
 
-from modelwright.targets.eps._adapter import EpAdapter, Refusal, RefusalKind
+from modelwright.targets.eps._adapter import EpAdapter, Refusal, RefusalKind, TensorRule
 from modelwright.targets.eps._find import adapter_of
 from modelwright.targets.eps._trace import DeviceBlock, DeviceOp, DeviceTrace, TraceProblem
 
@@ -11,6 +11,7 @@ __all__ = [
     "EpAdapter",
     "Refusal",
     "RefusalKind",
+    "TensorRule",
     "TraceProblem",
     "adapter_of",
 ]

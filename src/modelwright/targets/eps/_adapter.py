@@ -25,6 +25,17 @@ class Refusal:
     line: str
 
 
+@dataclass(frozen=True)
+class TensorRule:
+    """How a tensor of an operator has to be quantized for the EP to take it: the weight it stores as second input, or
+    its first output. Without a scale the range decides, asymmetric."""
+
+    tensor: Literal["weight", "output"]
+    dtype: str
+    scale: float | None = None
+    zero_point: int = 0
+
+
 class EpAdapter:
     """How to talk to one EP. This class is an EP with nothing special about it: override what differs.
 
@@ -43,6 +54,9 @@ class EpAdapter:
     device_words: ClassVar[tuple[str, ...]] = ()
     """EP options that name the device: for a flavour only, because a plugin is handed the device itself."""
 
+    narrowest_range: ClassVar[float] = 0.0
+    """The narrowest real range of a quantized tensor that it takes."""
+
     lacks_detail: ClassVar[TraceProblem | None] = None
     """What a trace of the level `detail` does not hold."""
 
@@ -60,6 +74,11 @@ class EpAdapter:
     def refusals(self, log: str) -> dict[str, Refusal]:
         """Refused nodes by the name the EP knows them by, from its verbose log."""
         return {}
+
+    def tensor_rules(self, op_type: str, weights: str, activations: str) -> tuple[TensorRule, ...]:
+        """What it insists on for an operator at these element types. Every quantized model keeps to the rules of all
+        EPs, so that targets can share it."""
+        return ()
 
     def trace_options(self, folder: Path) -> dict[str, str]:
         """EP options that make it record its operators into this folder."""

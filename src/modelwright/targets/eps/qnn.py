@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from modelwright.errors import UsageError, did_you_mean
 from modelwright.targets._catalogue import ExecutionProvider
-from modelwright.targets.eps._adapter import EpAdapter, Refusal, RefusalKind
+from modelwright.targets.eps._adapter import EpAdapter, Refusal, RefusalKind, TensorRule
 from modelwright.targets.eps._trace import DeviceBlock, DeviceOp, DeviceTrace, TraceProblem
 
 CSV_MISSING = "qnn_csv_missing"
@@ -34,6 +34,8 @@ _REFUSED = re.compile(
 _REFUSED_NODE = re.compile(r"\tOperator type: \S+ Node name: (?P<name>.*) Node index: \d+")
 # It is told to leave these: it keeps the quantization of graph inputs and outputs outside by default.
 _POLICY = re.compile(r"is configured to not take")
+_NORMALIZATIONS = frozenset({"LayerNormalization", "InstanceNormalization", "BatchNormalization"})
+_WIDE_SCALES = {"Sigmoid": (1 / 65536, 0), "Tanh": (1 / 32768, 32768)}
 _BLOCK_CYCLES = "Accelerator (execute) time (cycles)"
 _BLOCK_US = "Accelerator (execute) time"
 _HVX_THREADS = "Number of HVX threads used"
@@ -48,6 +50,7 @@ _TOLERANCE = 0.001
 class QnnAdapter(EpAdapter):
     # Nodes are claimed before graphs are finalised, so the cheapest finalisation gives the same answer sooner.
     quick_options: ClassVar[Mapping[str, str]] = {"htp_graph_finalization_optimization_mode": "1"}
+    narrowest_range = 1e-4
     lacks_detail = TraceProblem(
         SDK_NEEDED, "DRAM and VTCM traffic needs Qualcomm's profile viewer; cycles and times are complete"
     )
@@ -81,6 +84,16 @@ class QnnAdapter(EpAdapter):
             for node in _REFUSED_NODE.finditer(entry["nodes"]):
                 found[node["name"]] = Refusal(kind, reason, entry[0].strip())
         return found
+
+    def tensor_rules(self, op_type: str, weights: str, activations: str) -> tuple[TensorRule, ...]:
+        """Measured with the real compiler: signed 8-bit gammas, and 16-bit Sigmoid and Tanh outputs with another scale
+        than these, are left to the CPU."""
+        if op_type in _NORMALIZATIONS and weights == "int8":
+            return (TensorRule("weight", "uint8"),)
+        if op_type in _WIDE_SCALES and activations == "uint16":
+            scale, zero_point = _WIDE_SCALES[op_type]
+            return (TensorRule("output", "uint16", scale, zero_point),)
+        return ()
 
     def trace_options(self, folder: Path) -> dict[str, str]:
         """Its own level "basic" records no operators; a level it does not know it ignores without a word. It appends to
