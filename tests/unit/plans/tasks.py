@@ -6,7 +6,6 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from modelwright.errors import InputError
 from modelwright.stages import Stage
 from modelwright.worker import cpu_share, progress, task
 
@@ -53,11 +52,6 @@ def keep_apart(workdir: str, params: Params, folder: str) -> Outcome:
     mark.unlink()
     Path(workdir, "model.onnx").write_text(params.text)
     return Outcome(True, cpu_share(), "")
-
-
-@task
-def refuse(workdir: str, params: Params) -> Outcome:
-    raise InputError("it cannot be done", cause="it never could", fix="do not ask")
 
 
 @task

@@ -2,14 +2,12 @@
 
 import pytest
 
-from modelwright.errors import InputError
 from modelwright.plans import History, LocalExecutor, Node, Plan, Ref, foresee, run_all
 from modelwright.store import Store
+from modelwright.testing import ExecutorSuite
 from modelwright.worker import limited
 from unit.plans import tasks
 from unit.plans.tasks import Params, stage
-
-WRITE = stage(tasks.write, "write")
 
 
 @pytest.fixture
@@ -26,6 +24,12 @@ def node(task, text="x", *, before=None, **more):
 def run(store, *wanted, **limits):
     plan = Plan({str(number): (one,) for number, one in enumerate(wanted)})
     return run_all(plan, store, executor=LocalExecutor(**limits))
+
+
+class TestLocalExecutor(ExecutorSuite):
+    @pytest.fixture
+    def executor(self):
+        return LocalExecutor(cores=2)
 
 
 def test_independent_nodes_run_side_by_side_and_share_the_cores(store, tmp_path):
@@ -47,57 +51,6 @@ def test_without_cores_or_memory_for_two_they_take_turns(store, tmp_path, limits
     assert [results[one.id].error for one in three] == [None, None, None]
 
 
-def test_one_that_fails_takes_with_it_only_what_depends_on_it(store):
-    bad, good = node(tasks.refuse), node(tasks.write)
-    after_bad, after_good = node(tasks.write, "a", before=bad), node(tasks.write, "b", before=good)
-    results = run(store, after_bad, after_good, cores=2)
-    assert isinstance(results[after_bad.id].cause, InputError)
-    assert results[after_bad.id].done is None
-    assert results[after_good.id].done.outcome.read == "x"
-
-
-def test_what_the_store_has_is_not_made_again(store):
-    chain = node(tasks.write, "b", before=node(tasks.write, "a"))
-    assert [result.done.produced for result in run(store, chain).values()] == [True, True]
-    assert [result.done.produced for result in run(store, chain).values()] == [False, False]
-
-
-def test_the_same_content_from_a_changed_stage_upstream_stops_the_work_there(store):
-    run(store, node(tasks.write, "b", before=Node(WRITE, Params("a"), {}, "it")))
-    changed = Node(stage(tasks.write, "write", "2"), Params("a"), {}, "it")
-    results = run(store, after := node(tasks.write, "b", before=changed))
-    assert results[changed.id].done.produced
-    assert not results[after.id].done.produced
-
-
-def test_an_outcome_that_is_not_worth_keeping_is_given_and_made_again(store):
-    fleeting = Node(stage(tasks.write, "asked", keeps=_passed), Params("a", passes=False), {}, "it")
-    for _ in range(2):
-        (result,) = run(store, fleeting).values()
-        assert result.done.produced
-        assert result.done.outcome.passed is False
-    assert store.entries() == ()
-
-
-def _passed(outcome):
-    return outcome.passed
-
-
-def test_who_stops_looking_stops_the_children(store):
-    heard = []
-    plan = Plan({"a": (node(tasks.last_for_ever),)})
-
-    def stop(progress):
-        heard.append(progress)
-        if progress.message == "on it":
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        list(LocalExecutor().run(plan, store, stop))
-    assert heard[-1].stage == "last_for_ever"
-    assert store.entries() == ()
-
-
 def test_limits_that_were_set_hold_in_every_thread(store):
     with limited(timeout=0.5):
         (result,) = run(store, node(tasks.last_for_ever)).values()
@@ -111,8 +64,6 @@ def test_a_forecast_tells_what_earlier_runs_took_and_nothing_without_them(store)
     assert foresee(plan, store)[0].forecast is None
     run(store, one)
     assert [item.state for item in foresee(plan, store)] == ["cached", "cached"]
-    more = Plan({"cpu": (node(tasks.write, "d", before=node(tasks.write, "c")),)})
-    assert [(item.state, item.forecast.runs) for item in foresee(more, store)] == [("run", 2), ("later", 2)]
     known = History(store).forecast("write", 1)
     assert known is not None
     assert known.seconds > 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from modelwright._extensions import EPS, extension_packages
 from modelwright.stages.stage import Stage
 from modelwright.worker import RemoteTask
 
@@ -120,6 +121,6 @@ QUANTIZE = Stage(
     params=QuantizeParams,
     outcome=QuantizeOutcome,
     task=RemoteTask("modelwright.stages.quantize._run:run_quantize"),
-    packages=("onnx", "onnxruntime", "numpy"),
+    packages=("onnx", "onnxruntime", "numpy", *extension_packages(EPS)),
     patience_s=900.0,
 )
