@@ -1,24 +1,118 @@
-"""Where every answer passes through on its way to whoever asked."""
+"""Where every answer passes through on its way to whoever asked: it is kept as a record, and can be drawn."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from modelwright._call import spoken
+from modelwright._json import plain
 from modelwright._lazy import lazy
+from modelwright.api._kinds import Facts, facts_of
+from modelwright.api._opened import opened
+from modelwright.errors import StoreError
 from modelwright.vocabulary import Result
 
 if TYPE_CHECKING:
+    import logging
+
+    from modelwright import evidence
     from modelwright.report import render
+    from modelwright.store import Store
 else:
+    evidence = lazy("modelwright.evidence")
+    logging = lazy("logging")
     render = lazy("modelwright.report.render")
 
 R = TypeVar("R", bound=Result)
+P = ParamSpec("P")
+_NOT_SAID = ("store", "on_progress", "watch")
+_LONGEST = 1000
 
 
-def kept(result: R) -> R:
-    """The answer, able to be drawn in a notebook."""
+@dataclass(frozen=True)
+class _Asked:
+    """A verb at work: every argument with its default, and the call as somebody would write it."""
+
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    call: str = ""
+
+
+_asked: ContextVar[_Asked | None] = ContextVar("asked", default=None)
+
+
+def verb(function: Callable[P, R]) -> Callable[P, R]:
+    """Remembers what was asked, for the record of the answer."""
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def asked(*args: P.args, **kwargs: P.kwargs) -> R:
+        bound = signature.bind(*args, **kwargs)
+        words = [repr(value) for value in args] + [f"{name}={value!r}" for name, value in _said(kwargs).items()]
+        call = f"modelwright.{function.__name__}({', '.join(words)})"
+        bound.apply_defaults()
+        before = _asked.set(_Asked(bound.arguments, call[:_LONGEST]))
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _asked.reset(before)
+
+    return asked
+
+
+def kept(result: R, *, refs: tuple[str, ...] = ()) -> R:
+    """The answer, kept. A store that cannot be written costs the record, and is said; it never costs the answer."""
     Result.html = staticmethod(_html)
+    asked = _asked.get() or _Asked()
+    facts = facts_of(result, asked.arguments)
+    if facts is None:
+        return result
+    record = evidence.make_record(_head(result, facts, asked, refs), result)
+    object.__setattr__(result, "record_text", record.text)
+    store: Store | None = asked.arguments.get("store")
+    try:
+        with opened(store) as place:
+            evidence.keep_record(place, record)
+    except StoreError as error:
+        logging.getLogger(__name__).warning("this answer is not kept as a record: %s", error)
+    else:
+        object.__setattr__(result, "record_id", record.id)
     return result
+
+
+def _head(result: Result, facts: Facts, asked: _Asked, refs: tuple[str, ...]) -> evidence.RecordHead:
+    words = spoken.get()
+    return evidence.RecordHead(
+        kind=result.kind,
+        protocol=facts.protocol,
+        made_at=evidence.now(),
+        call=("wright", *words) if words else (asked.call,),
+        models=facts.models,
+        targets=facts.targets,
+        data=facts.data,
+        parameters={name: _json_form(value) for name, value in _said(asked.arguments).items()},
+        verdict=facts.verdict,
+        environment=getattr(result, "environment", None) or evidence.read_environment(),
+        refs=refs,
+    )
+
+
+def _said(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in arguments.items() if name not in _NOT_SAID}
+
+
+def _json_form(value: Any) -> Any:
+    """As it was said: a target by its name, a finished build by what it was made from."""
+    if isinstance(value, list | tuple):
+        return [_json_form(item) for item in value]
+    if type(value).__name__ in ("Target", "Builds", "BuildResult"):
+        return str(getattr(value, "source", value)) if not isinstance(value, Result) else value.kind
+    return str(value) if isinstance(value, Path) else plain(value)
 
 
 def _html(result: Result) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelwright import pipeline
-from modelwright.api._kept import kept
+from modelwright.api._kept import kept, verb
 from modelwright.api._model import file_of
 from modelwright.pipeline import Analyses
 from modelwright.store import Store
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from modelwright.api._model import Model
 
 
+@verb
 def analyze(
     model: Model,
     targets: str | Target | Sequence[str | Target] = "cpu",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from modelwright import pipeline
-from modelwright.api._kept import kept
+from modelwright.api._kept import kept, verb
 from modelwright.api._opened import opened
 from modelwright.models import BuildSource, Choices, HfSource, OnnxSource, Source, onnx_of, resolve
 from modelwright.pipeline import BuildFailure, Builds, Plans, Recipe, TargetPlan, Wishes
@@ -19,6 +19,7 @@ Targets = str | Target | Sequence[str | Target]
 AnyRecipe = str | Path | Mapping[str, Any] | Recipe
 
 
+@verb
 def build(
     model: str | Path | Source,
     targets: Targets | None = None,

@@ -6,17 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from modelwright import measure
+from modelwright import evidence, measure
 from modelwright.api._inputs import input_choice
-from modelwright.api._kept import kept
+from modelwright.api._kept import kept, verb
 from modelwright.api._model import file_of
-from modelwright.measure import Arm, CompareResult
+from modelwright.api._opened import opened
+from modelwright.api.read import read
+from modelwright.evidence import Record
+from modelwright.measure import Arm, CompareResult, PerfResult
 from modelwright.models import HfSource, resolve
 from modelwright.store import Store
 from modelwright.targets import Target, parse_target
 from modelwright.vocabulary import Data, OnProgress
 
 
+@verb
 def compare(
     arms: Sequence[str | Path | Arm],
     *,
@@ -33,16 +37,23 @@ def compare(
     allow_different: bool = False,
     measure_duplicates: bool = False,
     retry: str | Path | None = None,
+    against: str | Path | None = None,
     wait: bool = True,
     store: Store | None = None,
     on_progress: OnProgress | None = None,
 ) -> CompareResult:
     """Which arm is faster than the first, with proof; `by` are the quantiles to judge by.
 
-    An arm is a model, or an `Arm` with settings of its own. Raises ComparisonFailed or ComparisonInterrupted, with what
-    was measured as `partial`, when it ends early.
+    An arm is a model, or an `Arm` with settings of its own. The units of `retry`, a record of the same comparison,
+    count too. `against` is a record of another time to look at beside it (`result.against`), which proves nothing; one
+    arm alone is then measured against itself, to know its range. Raises ComparisonFailed or ComparisonInterrupted, with
+    what was measured as `partial`, when it ends early.
     """
+    then = None if against is None else _then(against, store)
     ready = [_built(arm, target, store, on_progress) for arm in arms]
+    if then is not None and len(ready) == 1:
+        ready.append(replace(measure.parse_arm(ready[0]), name="again"))
+        measure_duplicates = True
     options = measure.CompareOptions(
         target=str(target),
         threads=threads,
@@ -55,13 +66,29 @@ def compare(
         inputs=input_choice(data, batch, dims),
         measure_duplicates=measure_duplicates,
         wait=wait,
-        retry=Path(retry) if retry is not None else None,
+        retry=_earlier(retry, store),
     )
     try:
-        return kept(measure.compare(ready, options, on_progress=on_progress))
+        result = measure.compare(ready, options, on_progress=on_progress)
     except (measure.ComparisonInterrupted, measure.ComparisonFailed) as early:
         kept(early.partial)
         raise
+    if then is None:
+        return kept(result)
+    return kept(replace(result, against=measure.against(result, then)), refs=(then.id,))
+
+
+def _then(against: str | Path, store: Store | None) -> Record[PerfResult | CompareResult]:
+    found = read(against, store=store)
+    measure.require_times(found)
+    return found
+
+
+def _earlier(retry: str | Path | None, store: Store | None) -> Path | None:
+    if retry is None:
+        return None
+    with opened(store) as place:
+        return evidence.record_file(retry, place)
 
 
 def _built(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelwright import diagnosis
-from modelwright.api._kept import kept
+from modelwright.api._kept import kept, verb
 from modelwright.api._model import file_of
 from modelwright.diagnosis import DebugReport
 from modelwright.store import Store
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from modelwright.api._model import Model
 
 
+@verb
 def debug(
     model: Model,
     reference: str | Path | None = None,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from modelwright import measure
 from modelwright.api._inputs import input_choice
-from modelwright.api._kept import kept
+from modelwright.api._kept import kept, verb
 from modelwright.api._model import ModelFile, file_of
 from modelwright.measure import PerfResult, ProcessWatch, TelemetryResult
 from modelwright.store import Store
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from modelwright.api._model import Model
 
 
+@verb
 def perf(
     model: Model,
     target: str | Target = "cpu",

@@ -8,7 +8,7 @@ from typing import Literal
 
 from modelwright import graph, models, pipeline, repairs
 from modelwright._output import check_output, write_output
-from modelwright.api._kept import kept
+from modelwright.api._kept import kept, verb
 from modelwright.api._opened import opened
 from modelwright.errors import UsageError
 from modelwright.judge import Allowance, as_allowance
@@ -20,6 +20,7 @@ from modelwright.targets import Target, parse_target
 from modelwright.vocabulary import Data, OnProgress, as_data
 
 
+@verb
 def repair(
     model: str | Path,
     reference: str | Path,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from modelwright import __version__
+from modelwright._call import spoken
 from modelwright._disk import DENIED, disk_error, lacks_room
 from modelwright._extensions import COMMANDS as ADDED
 from modelwright._extensions import extensions, load_extension
@@ -102,6 +103,7 @@ def run(words: list[str]) -> int:
 def _run(words: list[str], ending: Ending) -> int:
     try:
         _require_text(words)
+        spoken.set(tuple(words))
         with wright.make_context("wright", list(words)) as context:
             return int(wright.invoke(context) or 0)
     except click.exceptions.Exit as stop:

@@ -30,7 +30,7 @@ else:
     status = lazy("modelwright.report.status")
 
 
-_WIDTH = 100
+_WIDTH, _ID = 100, 12
 
 
 class VerbCall:
@@ -110,6 +110,13 @@ def show(result: Result, out: Output, how: Answering) -> None:
             write_document({**result.to_dict(), "command": how.command or result.kind})
         else:
             render.render(result, out.console(sys.stdout))
+    say_record(result, out)
+
+
+def say_record(result: Result, out: Output) -> None:
+    """Under which it can be shown again, as the last line."""
+    if result.record_id is not None:
+        out.note(f"record {result.record_id[:_ID]}")
 
 
 def one_line(out: Output) -> AbstractContextManager[OnProgress]:

@@ -51,6 +51,7 @@ COMMANDS = (
     _command("compare", "Measure", "Which of several arms is faster than the first, proven."),
     _command("debug", "Measure", "Where a quantized model loses accuracy, and the smallest repair."),
     _command("eval", "Measure", "As accurate as its reference? Proven, or how many samples would prove it."),
+    _command("show", "Measure", "Any earlier answer again, by its record; list, export."),
     _command("verify", "Keep", "Is a build folder still what was built?"),
     _command("cache", "Keep", "The store: where it is, what it holds, verify and prune it."),
     _command("runtime", "Keep", "Other interpreters for runtimes that replace onnxruntime."),

@@ -150,6 +150,16 @@ def require_model(model: str | None) -> str:
     return model
 
 
+def retry_option(function: F) -> F:
+    """Adds --retry."""
+    return click.option(
+        "--retry",
+        metavar="RECORD",
+        type=click.Path(),
+        help="Add to an earlier answer of the same command: a file of --save, or the beginning of its record's id.",
+    )(function)
+
+
 def component_option(function: F) -> F:
     """Adds --component."""
     return click.option("--component", help="Which part of a model that was built in several, for example encoder.")(

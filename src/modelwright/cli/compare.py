@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -10,7 +9,7 @@ import click
 from modelwright.cli._call import Answering, VerbCall, answer, kept_lines, told
 from modelwright.cli._exits import CANNOT_TELL, NO
 from modelwright.cli._measuring import input_options, wait_option
-from modelwright.cli._options import Output, html_option, limit_options, target_option, verb_options
+from modelwright.cli._options import Output, html_option, limit_options, retry_option, target_option, verb_options
 from modelwright.cli._streams import say
 from modelwright.cli._types import Quantile, Share
 from modelwright.errors import ExecutionError
@@ -41,18 +40,17 @@ if TYPE_CHECKING:
     help="The gate: exit 1 when an arm is proven slower by more than this (3%), 6 when that is not decided.",
 )
 @click.option("--allow-different", is_flag=True, help="Measure arms that answer something else than the base too.")
-@click.option(
-    "--retry",
-    type=click.Path(path_type=Path),
-    help="Go on with the units in this file, which --save of the same command wrote.",
-)
+@retry_option
+@click.option("--against", metavar="RECORD", help="Put the times beside those of an earlier perf or compare.")
 @click.option("--measure-duplicates", is_flag=True, help="Time identical arms too: an A/A test of the machine.")
 @wait_option
 @input_options
 @limit_options
 @verb_options
 @html_option
-def command(arms: tuple[str, ...], named: tuple[str, ...], out: Output, **said: Any) -> int:
+def command(
+    arms: tuple[str, ...], named: tuple[str, ...], against: str | None, out: Output, **said: Any
+) -> int:  # fmt: skip
     """Which arm is faster than the first, with proof, or an honest "not decided".
 
     \b
@@ -61,8 +59,24 @@ def command(arms: tuple[str, ...], named: tuple[str, ...], out: Output, **said: 
 
     Units of fresh sessions are measured in random order until every arm is decided or the budget is spent. Looking at
     the result while it grows costs nothing: all claims together are wrong with probability --alpha at most.
+
+    With --against the times of now stand beside those of an earlier record: what differs is said, and nothing is proven
+    by it, so one arm alone with a gate exits 6. RECORD is a file of --save or the beginning of an id.
     """
-    return answer(VerbCall("compare", (*named, *arms), **said), out, Answering(code=_code, progress=kept_lines))
+    every = (*named, *arms)
+    alone = len(every) == 1 and against is not None
+    how = Answering(code=_alone if alone else _code, progress=kept_lines)
+    return answer(VerbCall("compare", every, **said, against=against), out, how)
+
+
+def _alone(result: CompareResult) -> int:
+    """There is nothing to hold it against but another time."""
+    if result.options.max_slowdown is None or result.against is None:
+        return 0
+    say(f"error: cannot tell whether {result.base} is more than {100 * result.options.max_slowdown:g} % slower")
+    say(f"  why: {result.against.says[0]}")
+    say(f"  next: {result.against.next}")
+    return CANNOT_TELL
 
 
 def _code(result: CompareResult) -> int:

@@ -11,7 +11,7 @@ import click
 from modelwright._json import plain
 from modelwright._lazy import lazy
 from modelwright._output import check_output
-from modelwright.cli._call import VerbCall, as_python, one_line
+from modelwright.cli._call import VerbCall, as_python, one_line, say_record
 from modelwright.cli._data import data_options
 from modelwright.cli._exits import NO
 from modelwright.cli._fixing import fix_options
@@ -100,7 +100,7 @@ def _looked(calls: list[VerbCall], out: Output) -> tuple[DebugReport, Repaired |
 
 
 def _answer(found: DebugReport, fixed: Repaired | None, gate: dict[str, Any], out: Output) -> None:
-    document = {**found.content(), **gate, "fix": None, "folder": None}
+    document = {"record_id": found.record_id, **found.content(), **gate, "fix": None, "folder": None}
     if fixed is not None:
         document |= {"fix": plain(fixed.result), "folder": fixed.folder}
 
@@ -110,6 +110,9 @@ def _answer(found: DebugReport, fixed: Repaired | None, gate: dict[str, Any], ou
                 render.render(result, console)
 
     out.answer("debug", document, show)
+    for result in (found, fixed):
+        if result is not None:
+            say_record(result, out)
 
 
 def _passed(found: DebugReport, fail_under_db: float | None) -> bool:

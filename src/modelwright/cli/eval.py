@@ -17,6 +17,7 @@ from modelwright.cli._options import (
     limit_options,
     model_options,
     parse_pairs,
+    retry_option,
     target_option,
     verb_options,
 )
@@ -63,6 +64,7 @@ else:
     shell_complete=target_names,
     help="What the reference runs on.",
 )
+@retry_option
 @limit_options
 @verb_options
 @html_option

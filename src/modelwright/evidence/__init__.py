@@ -7,7 +7,16 @@ from modelwright.evidence._environment import (
     busy_words,
     read_environment,
 )
-from modelwright.evidence._keep import SHOWN, RecordLine, Wanted, find_record, keep_record, list_records, read_record
+from modelwright.evidence._keep import (
+    SHOWN,
+    RecordLine,
+    Wanted,
+    find_record,
+    keep_record,
+    list_records,
+    read_record,
+    record_file,
+)
 from modelwright.evidence._record import (
     Payloads,
     Record,
@@ -43,5 +52,6 @@ __all__ = [
     "parse_record",
     "read_environment",
     "read_record",
+    "record_file",
     "save_record",
 ]

@@ -85,20 +85,27 @@ def find_record(store: Store, text: str) -> Entry:
 
 def read_record(text: str | Path, store: Store, payloads: Payloads) -> Record[Any]:
     """A record by the name of its file, or by the beginning of its id."""
+    path = record_file(text, store)
+    name = str(text) if Path(text) == path else f"the record {text}"
+    return parse_record(_bytes(path), name, payloads)
+
+
+def record_file(text: str | Path, store: Store) -> Path:
+    """Where a record is: the file of that name, or in the store the one whose id begins so."""
     path = Path(text)
     if path.exists():
-        return parse_record(_bytes(path), str(path), payloads)
+        return path
     if isinstance(text, Path) or path.name != text or path.suffix:
         raise InputError(f"{text} does not exist", cause="no such file", fix="check the path")
     entry = find_record(store, text)
-    data = store.read_record(entry)
-    if data is None:
+    found = store.record_path(entry)
+    if found is None:
         raise InputError(
             f"the record {entry.key.digest[:SHOWN]} is damaged",
             cause="its content is not what its name says",
             fix="run the command again; `wright cache verify` looks for more damage",
         )
-    return parse_record(data, f"the record {entry.key.digest[:SHOWN]}", payloads)
+    return found
 
 
 def _bytes(path: Path) -> bytes:

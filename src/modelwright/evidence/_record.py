@@ -7,6 +7,7 @@ a record that was changed is known.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
@@ -91,19 +92,32 @@ def now() -> str:
 
 
 def make_record(head: RecordHead, payload: P) -> Record[P]:
-    whole = _json.plain(payload)
-    shown = payload.content() if isinstance(payload, Result) else whole
+    shown, whole = _forms(payload)
     assert not set(_HEAD) & set(shown), "the answer has a field that the file needs"
     document = {
         "schema_version": SCHEMA_VERSION,
         "command": head.kind,
         "tool_version": __version__,
-        "record": {**_json.plain(head), "payload": None if shown == whole else whole},
+        "record": {**_json.plain(head), "payload": whole},
         **shown,
     }
-    found = _json.digest(document)
-    text = _json.canonical({**document, "record_id": found, "seal": SEAL}).decode() + "\n"
+    found, text = _text(document)
     return _record(head, found, payload, text)
+
+
+def _forms(payload: object) -> tuple[dict[str, Any], Any]:
+    """What `--json` shows of an answer, and the whole of it where that is more."""
+    if not isinstance(payload, Result):
+        return _json.plain(payload), None
+    same = type(payload).content is Result.content
+    return payload.content(), None if same else payload.whole()
+
+
+def _text(document: Mapping[str, Any]) -> tuple[str, str]:
+    """The id of a document, and the document with it."""
+    body = _json.canonical(document)
+    found = hashlib.sha256(body).hexdigest()
+    return found, f'{{"record_id":"{found}","seal":"{SEAL}",{body.decode()[1:]}\n'
 
 
 def save_record(path: Path, record: Record[Any]) -> None:
@@ -144,16 +158,23 @@ def _refuse_foreign(document: Mapping[str, Any], name: str, payloads: Payloads) 
 
 
 def _parsed(document: dict[str, Any], payloads: Payloads) -> Record[Any]:
-    found = document.pop("record_id")
+    said = document.pop("record_id")
     document.pop("seal")
-    if _json.digest(document) != found:
+    found, text = _text(document)
+    if said != found:
         raise ValueError("its content is not what its id says")
-    text = _json.canonical({**document, "record_id": found, "seal": SEAL}).decode() + "\n"
     head = pydantic.TypeAdapter(RecordHead).validate_python(document["record"])
     shown = {name: value for name, value in document.items() if name not in _HEAD}
     answer = document["record"].get("payload") or shown
-    reader: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(payloads(head.kind) or dict)
-    return _record(head, found, reader.validate_python(answer), text)
+    return _record(head, found, _restored(payloads(head.kind) or dict, answer), text)
+
+
+def _restored(kind: type, answer: Mapping[str, Any]) -> Any:
+    own = kind.restored(answer) if issubclass(kind, Result) else None
+    if own is not None:
+        return own
+    reader: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(kind)
+    return reader.validate_python(answer)
 
 
 def _record(head: RecordHead, found: str, payload: P, text: str) -> Record[P]:

@@ -1,6 +1,7 @@
 """Measurements: one timing loop, what watches it, and comparisons that end in a verdict."""
 
-from modelwright.measure._against import Against, Changed, TypicalTime, against
+from modelwright.measure._against import against, require_times
+from modelwright.measure._against_types import Against, Changed, TypicalTime
 from modelwright.measure._perf import perf
 from modelwright.measure._perf_types import (
     PROTOCOL,
@@ -109,6 +110,7 @@ __all__ = [
     "read_samples",
     "recent_samples",
     "require_effective",
+    "require_times",
     "run_monitored",
     "trace",
     "typical_ms",

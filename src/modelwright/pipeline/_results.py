@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,9 +12,8 @@ from modelwright.pipeline._analyze import Analysis
 from modelwright.pipeline._build import BuildFailure, BuildResult
 from modelwright.pipeline._manifest import manifest
 from modelwright.pipeline._plan import PlannedStage
+from modelwright.pipeline._restored import build_form, build_of, failure_form, failure_of, folder_of
 from modelwright.vocabulary import Result
-
-_WORDS = ("problem", "cause", "fix", "exit_code")
 
 
 @dataclass(frozen=True)
@@ -40,8 +39,24 @@ class Builds(Result):
             {**plain(manifest(build)), "folder": plain(folder), "seconds": build.seconds}
             for build, folder in zip(self.builds, self.folders, strict=True)
         ]
-        failed = [{"target": one.target, **{word: getattr(one.error, word) for word in _WORDS}} for one in self.failed]
-        return {"passed": self.passed, "builds": documents, "failed": failed}
+        for document in documents:
+            del document["seal"]  # that of a file
+        return {"passed": self.passed, "builds": documents, "failed": [failure_form(one) for one in self.failed]}
+
+    def whole(self) -> dict[str, Any]:
+        return {
+            "builds": [build_form(build) for build in self.builds],
+            "folders": plain(self.folders),
+            "failed": [failure_form(one) for one in self.failed],
+        }
+
+    @classmethod
+    def restored(cls, whole: Mapping[str, Any]) -> Builds:
+        return cls(
+            builds=tuple(map(build_of, whole["builds"])),
+            folders=tuple(map(folder_of, whole["folders"])),
+            failed=tuple(map(failure_of, whole["failed"])),
+        )
 
     def __iter__(self) -> Iterator[BuildResult]:
         return iter(self.builds)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
-from modelwright.measure import ArmResult, CompareResult, quantile_name
+from modelwright.measure import Against, ArmResult, CompareResult, TypicalTime, quantile_name
 from modelwright.report._tones import verdict_style
 from modelwright.report.perf import milliseconds
+from modelwright.report.show import when
 
 if TYPE_CHECKING:
     import rich.console
@@ -28,8 +30,36 @@ def render_compare(result: CompareResult, console: rich.console.Console) -> None
         console.print(rich.text.Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
     if result.units:
         console.print(rich.text.Text(protocol_words(result), style="dim"), soft_wrap=True)
+    if result.against is not None:
+        _against(result.against, console)
     if result.status != "complete":
         console.print(rich.text.Text(f"{result.status}: this is what was measured until then", style="bold red"))
+
+
+def _against(found: Against, console: rich.console.Console) -> None:
+    """The earlier time and this one, what differs, and what that does not prove."""
+    table = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
+    for title in ("when", "model", "typical run", "sessions"):
+        table.add_column(title, overflow="fold", no_wrap=title != "model")
+    for moment, times in ((when(found.then_at), found.then), ("now", found.now)):
+        for time in times:
+            name = rich.text.Text(Path(time.model).name)
+            table.add_row(moment, name, _typical(time), str(time.sessions))
+    console.print(table)
+    for change in found.changed:
+        line = rich.text.Text(f"changed: {change.what}: {change.then} → {change.now}", style="yellow")
+        console.print(line, soft_wrap=True)
+    if found.same:
+        console.print(rich.text.Text(f"the same: {', '.join(found.same)}", style="dim"), soft_wrap=True)
+    for sentence in found.says:
+        console.print(rich.text.Text(sentence, style="bold"), soft_wrap=True)
+    console.print(rich.text.Text(f"next: {found.next}"), soft_wrap=True)
+
+
+def _typical(time: TypicalTime) -> str:
+    if time.low_ms is None or time.high_ms is None:
+        return f"{milliseconds(time.p50_ms)} (one session)"
+    return f"{milliseconds(time.p50_ms)} ({milliseconds(time.low_ms)} to {milliseconds(time.high_ms)})"
 
 
 def _table(result: CompareResult) -> rich.table.Table:

@@ -21,7 +21,7 @@ else:
 def headline(record: Record[Any]) -> str:
     """Where an answer comes from, in one line."""
     call = f" by {' '.join(record.call)}" if record.call else ""
-    return f"record {record.id[:SHOWN]}, {record.kind}, found {_when(record.made_at)}{call}"
+    return f"record {record.id[:SHOWN]}, {record.kind}, found {when(record.made_at)}{call}"
 
 
 def render_records(lines: Sequence[RecordLine], console: rich.console.Console) -> None:
@@ -34,10 +34,10 @@ def render_records(lines: Sequence[RecordLine], console: rich.console.Console) -
     for line in lines:
         models = ", ".join(dict.fromkeys(Path(name).name for name in line.models))
         cells = (models, ", ".join(line.targets), line.verdict or "")
-        table.add_row(line.id[:SHOWN], _when(line.made_at), line.kind, *map(rich.text.Text, cells))
+        table.add_row(line.id[:SHOWN], when(line.made_at), line.kind, *map(rich.text.Text, cells))
     console.print(table)
 
 
-def _when(moment: str) -> str:
+def when(moment: str) -> str:
     """In the time of whoever looks."""
     return datetime.fromisoformat(moment).astimezone().strftime("%Y-%m-%d %H:%M")

@@ -187,10 +187,10 @@ class Store:
         stage = None if kind is None else RECORD + kind
         return tuple(self._session().journal.records(stage, since, tags or {}))
 
-    def read_record(self, entry: Entry) -> bytes | None:
-        """The bytes as they were kept; None when they are damaged, which is logged."""
+    def record_path(self, entry: Entry) -> Path | None:
+        """The file as it was kept; None when it is damaged, which is logged."""
         artifact = self.get(entry.key)
-        return None if artifact is None else artifact.path("record").read_bytes()
+        return None if artifact is None else artifact.path("record")
 
     # using
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -28,6 +28,15 @@ class Result:
     def content(self) -> dict[str, Any]:
         """Everything it says, as plain JSON values."""
         return dict(plain(self))
+
+    def whole(self) -> Any:
+        """What `restored` makes the same answer of."""
+        return plain(self)
+
+    @classmethod
+    def restored(cls, whole: Mapping[str, Any]) -> Result | None:
+        """The answer of which this is the whole; None leaves that to its annotations."""
+        return None
 
     def to_dict(self) -> dict[str, Any]:
         """The document that `--json` prints."""

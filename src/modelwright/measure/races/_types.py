@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 from modelwright.errors import ExecutionError, UsageError
 from modelwright.evidence import Environment
 from modelwright.judge import TYPICAL, WORK, Finding, Forecast
+from modelwright.measure._against_types import Against
 from modelwright.measure.races._outputs import OutputCheck
 from modelwright.measure.races._unit import UnitPlan, UnitRecord
 from modelwright.measure.timing._subject import InputChoice, InputFact
@@ -100,7 +101,8 @@ class ArmResult:
 class CompareResult(Result):
     """A comparison: what was asked, what was fed, and every sample. Every verdict can be computed again from `units`.
 
-    `seeds` are those of the coins, one for each call that added units; `inputs_digest` is of the arrays fed.
+    `seeds` are those of the coins, one for each call that added units; `inputs_digest` is of the arrays fed. `against`
+    is an earlier time beside it, which proves nothing.
     """
 
     kind: ClassVar[str] = "compare"
@@ -122,6 +124,7 @@ class CompareResult(Result):
     environment: Environment
     warnings: tuple[str, ...]
     units: tuple[UnitRecord, ...]
+    against: Against | None = None
 
     @property
     def within(self) -> bool | None:

@@ -30,6 +30,7 @@ _PAGES: dict[str, Callable[..., Page]] = {
     "FixResult": lambda result: repair.repair_page(result),
     "OpTrace": lambda result: trace.trace_page(result),
     "PerfResult": lambda result: perf.perf_page(result),
+    "Repaired": lambda result: repair.repair_page(result.result),
 }
 
 

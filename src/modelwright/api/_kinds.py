@@ -1,0 +1,175 @@
+"""What a record says in its head about each kind of answer: the models, the targets, the data, the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from modelwright._lazy import lazy
+from modelwright.evidence import RecordedData, RecordedModel, RecordedVerdict
+from modelwright.judge import JUDGE_VERSION
+from modelwright.models import FileDigest
+from modelwright.vocabulary import Result, as_data
+
+if TYPE_CHECKING:
+    from modelwright import diagnosis, evaluation, measure, models, pipeline, repairs
+    from modelwright.diagnosis import DebugReport
+    from modelwright.evaluation import EvalResult
+    from modelwright.measure import CompareResult, PerfResult
+    from modelwright.pipeline import Analyses, Builds
+    from modelwright.repairs import Repaired
+    from modelwright.store import FileEntry
+else:
+    diagnosis = lazy("modelwright.diagnosis")
+    evaluation = lazy("modelwright.evaluation")
+    measure = lazy("modelwright.measure")
+    models = lazy("modelwright.models")
+    pipeline = lazy("modelwright.pipeline")
+    repairs = lazy("modelwright.repairs")
+
+_BY_JUDGE = f"judge-{JUDGE_VERSION}"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """`protocol` goes up when the same numbers would have to be read differently."""
+
+    protocol: str
+    models: tuple[RecordedModel, ...]
+    targets: tuple[str, ...]
+    data: tuple[RecordedData, ...] = ()
+    verdict: RecordedVerdict | None = None
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Facts come from the answer; what it does not say, from what the verb was given."""
+
+    payload: Callable[[], type[Result]]
+    facts: Callable[[Any, Mapping[str, Any]], Facts]
+
+
+def payload_of(kind: str) -> type | None:
+    """Of which type the answer of a kind is; None for a kind that is not kept."""
+    return KINDS[kind].payload() if kind in KINDS else None
+
+
+def facts_of(result: Result, given: Mapping[str, Any]) -> Facts | None:
+    """None for an answer that follows from its model alone, as `inspect` does: there is nothing to keep."""
+    found = KINDS.get(result.kind)
+    return found.facts(result, given) if found is not None and isinstance(result, found.payload()) else None
+
+
+def _perf(result: PerfResult, given: Mapping[str, Any]) -> Facts:
+    return Facts(
+        result.protocol,
+        (RecordedModel("model", _name(given, "model", result.model), result.files),),
+        (result.requested.target,),
+        (RecordedData(result.inputs_from, None),),
+    )
+
+
+def _compare(result: CompareResult, given: Mapping[str, Any]) -> Facts:
+    arms = tuple(
+        RecordedModel("base" if arm.name == result.base else arm.name, arm.model, arm.files) for arm in result.arms
+    )
+    words = [(arm.name, arm.verdict.kind.value) for arm in result.arms if arm.verdict is not None]
+    said = words[0][1] if len(words) == 1 else ", ".join(f"{name} {word}" for name, word in words)
+    return Facts(
+        result.protocol,
+        arms,
+        _unique(arm.target for arm in result.arms),
+        (RecordedData("inputs", result.inputs_digest),),
+        RecordedVerdict(said, _BY_JUDGE) if words else None,
+    )
+
+
+def _eval(result: EvalResult, given: Mapping[str, Any]) -> Facts:
+    sides = (("model", result.candidate), ("reference", result.reference))
+    return Facts(
+        "eval-1",
+        tuple(RecordedModel(role, _name(given, role, side.model), side.files) for role, side in sides),
+        _unique(side.target for _, side in sides),
+        (RecordedData(result.data.source, result.data.digest),),
+        RecordedVerdict(result.verdict.value, _BY_JUDGE) if result.verdict is not None else None,
+    )
+
+
+def _debug(result: DebugReport, given: Mapping[str, Any]) -> Facts:
+    return Facts(
+        "debug-1",
+        (
+            RecordedModel("model", _name(given, "model", result.quant_model), result.quant_files),
+            RecordedModel("reference", _name(given, "reference", result.float_model), result.float_files),
+        ),
+        (result.target,),
+        (RecordedData(result.data.kind, None),),
+        RecordedVerdict(result.status, "debug-1"),
+    )
+
+
+def _analyze(result: Analyses, given: Mapping[str, Any]) -> Facts:
+    words, every = {True: "supported", False: "not supported", None: "unknown"}, {one.files: None for one in result}
+    return Facts(
+        "analyze-1",
+        tuple(RecordedModel("model", _name(given, "model", files[0].name), files) for files in every),
+        _unique(one.target for one in result),
+        verdict=RecordedVerdict(words[result.supported], "analyze-1"),
+    )
+
+
+def _build(result: Builds, given: Mapping[str, Any]) -> Facts:
+    def parts() -> Iterator[RecordedModel]:
+        for build in result:
+            first = build.components[0].stages[0]
+            yield RecordedModel("source", build.source, _files(first.artifact.files))
+            for part in build.components:
+                yield RecordedModel(
+                    "artifact", f"{build.source} {part.name} for {build.target}", _files(part.final.files)
+                )
+
+    return Facts(
+        "build-1",
+        tuple(parts()),
+        _unique(build.target for build in result),
+        tuple(RecordedData(source, None) for source in _unique(build.recipe.data.source for build in result)),
+        RecordedVerdict("passed" if result.passed else "failed", "build-1"),
+    )
+
+
+def _repair(result: Repaired, given: Mapping[str, Any]) -> Facts:
+    files = {role: models.model_files(models.onnx_of(given[role])) for role in ("model", "reference")}
+    return Facts(
+        "repair-1",
+        tuple(RecordedModel(role, str(given[role]), found) for role, found in files.items()),
+        (result.result.target,),
+        (RecordedData(as_data(given.get("data")).source, None),),
+        RecordedVerdict(result.result.status, _BY_JUDGE),
+    )
+
+
+KINDS: Mapping[str, Kind] = {
+    "perf": Kind(lambda: measure.PerfResult, _perf),
+    "compare": Kind(lambda: measure.CompareResult, _compare),
+    "eval": Kind(lambda: evaluation.EvalResult, _eval),
+    "debug": Kind(lambda: diagnosis.DebugReport, _debug),
+    "analyze": Kind(lambda: pipeline.Analyses, _analyze),
+    "build": Kind(lambda: pipeline.Builds, _build),
+    "repair": Kind(lambda: repairs.Repaired, _repair),
+}
+
+
+def _name(given: Mapping[str, Any], role: str, otherwise: str) -> str:
+    """What the user called it; a value of ours has no such name."""
+    said = given.get(role)
+    return str(said) if isinstance(said, str | Path) else otherwise
+
+
+def _files(files: Iterable[FileEntry]) -> tuple[FileDigest, ...]:
+    return tuple(FileDigest(file.name, file.digest, file.size) for file in files)
+
+
+def _unique(words: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(words))
