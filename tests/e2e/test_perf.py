@@ -45,6 +45,7 @@ def test_the_json_answer_and_the_data_file_are_the_same_document(wright, tmp_pat
     answer = wright("perf", "model.onnx", "--iterations", 20, "--warmup", 3, "--json", "--save", "result.json")
     kept = json.loads((tmp_path / "result.json").read_text())
     assert kept.pop("seal")  # tells a file that wright wrote from one that it did not
+    assert kept.pop("record")["environment"]  # where and how it was found
     assert answer.json == kept
     assert kept["schema_version"] == 1
     assert len(kept["sessions"][0]["samples_ns"]) == 20
