@@ -15,15 +15,20 @@ _ONCE_EACH = {"columns": "column", "targets": "target", "target": "targets"}
 
 def with_flags(error: WrightError, command: click.Command | None) -> WrightError:
     """The same error, in the words of whoever typed `command`."""
+    for part in ("problem", "cause", "fix"):
+        setattr(error, part, in_flags(getattr(error, part), command))
+    return error
+
+
+def in_flags(text: str, command: click.Command | None) -> str:
+    """A text of the library, with the options of `command` for its parameters."""
     names = {} if command is None else {str(item.name): _spelling(item) for item in command.params}
 
     def spelt(found: re.Match[str]) -> str:
         word = found.group(1)
         return names.get(word) or names.get(_ONCE_EACH.get(word, "")) or found.group(0)
 
-    for part in ("problem", "cause", "fix"):
-        setattr(error, part, _PARAMETER.sub(spelt, getattr(error, part)))
-    return error
+    return _PARAMETER.sub(spelt, text)
 
 
 def _spelling(item: click.Parameter) -> str:

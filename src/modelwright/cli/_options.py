@@ -19,6 +19,7 @@ from modelwright._lazy import lazy
 from modelwright._output import check_output, write_output
 from modelwright._text import visible_json
 from modelwright.cli._completing import target_names, task_names
+from modelwright.cli._flags import in_flags
 from modelwright.cli._streams import is_unicode, say
 from modelwright.cli._types import Duration, Size
 from modelwright.errors import UsageError
@@ -72,7 +73,8 @@ class Output:
     def note(self, text: str) -> None:
         """Something worth knowing that is not the answer."""
         if not self.quiet:
-            say(text)
+            context = click.get_current_context(silent=True)
+            say(in_flags(text, context.command if context is not None else None))
 
     def tell(self, progress: Progress) -> None:
         self.note(progress.message)

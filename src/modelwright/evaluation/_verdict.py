@@ -145,7 +145,7 @@ def _bound(value: float | None, metric: Metric) -> str:
 
 def _way_out(found: Paired, metric: Metric) -> str:
     return (
-        f"if you know it, declare it as the span (`span`, or `span` of your own function); the most that one sample of "
+        f"if you know it, declare it as `span`, or as the attribute of your own function; the most that one sample of "
         f"{metric.name} lost here is {found.worst:.4g}"
     )
 

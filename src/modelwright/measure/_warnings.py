@@ -35,7 +35,7 @@ def _about_samples(result: PerfResult) -> Iterator[str]:
         yield f"p99 of {found.count} samples is little more than the maximum: measure {_FEW} or more"
     if any(record.steady is False for record in result.sessions):
         cap = result.plan.warmup_cap_s
-        yield f"still getting faster after {cap:g} s of warm-up: give `warmup` a number of runs"
+        yield f"still getting faster after {cap:g} s of warm-up: ask for a number of warm-up runs"
     if found is not None and found.spread > _SPREAD:
         yield f"samples spread by {found.spread:.0%}: something else shares the machine, or its clock changes"
     worst = max((drift(record.samples_ns) or 0.0 for record in result.sessions), key=abs, default=0.0)

@@ -12,6 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
+import modelwright as mw  # noqa: E402
 from modelwright.models import resolve  # noqa: E402
 from modelwright.pipeline import build, deliver, resolve_recipe  # noqa: E402
 from modelwright.store import Store  # noqa: E402
@@ -31,19 +32,39 @@ def resnet(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """One store for tests that need the same export."""
+    with Store(tmp_path_factory.mktemp("home") / "store") as store:
+        yield store
+
+
 def ran(result):
     return [stage.stage for component in result.components for stage in component.stages if stage.produced]
 
 
-def test_eight_targets_share_one_export(resnet, tmp_path):
+def test_eight_targets_share_one_export(resnet, shared):
     source = resolve(str(resnet))
-    with Store(tmp_path / "home/store") as store:
-        results = [build(source, resolve_recipe(source, parse_target(name)), store=store) for name in EIGHT]
+    results = [build(source, resolve_recipe(source, parse_target(name)), store=shared) for name in EIGHT]
     stages = [stage for result in results for stage in ran(result)]
     assert stages.count("export") == 1
     assert stages.count("optimize") == 1
     assert stages.count("quantize") == 1
     assert all(result.passed for result in results)
+
+
+def test_every_verb_takes_a_hugging_face_folder_and_builds_it_for_the_target_first(resnet, shared):
+    named = str(resnet)
+    assert mw.analyze(named, "cpu", suggest=False, store=shared).supported
+    assert mw.perf(resnet, iterations=2, warmup=1, store=shared).model == named
+    arms = [mw.Arm(named, name="all"), mw.Arm(named, name="one", threads=1)]
+    assert [arm.name for arm in mw.compare(arms, budget_s=0.1, store=shared).arms] == ["all", "one"]
+    close = mw.evaluate(named, named, data=mw.Data(samples=2), outputs=True, store=shared)
+    assert close.outputs[0].scores.cosine.worst > 0.999
+    assert mw.debug(named, named, data=mw.Data(samples=2), store=shared).status == "ok"
+    built = mw.build(named, "cpu", store=shared)
+    assert not any(stage.produced for stage in built[0].components[0].stages)
+    assert mw.perf(built, iterations=2, warmup=1, store=shared).latency is not None
 
 
 def test_an_export_killed_half_way_is_done_again_and_finished(resnet, tmp_path):
