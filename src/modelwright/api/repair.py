@@ -42,7 +42,8 @@ def repair(
     """The fewest nodes of a quantized model to raise to 16 bits or float, until it is as good as asked.
 
     `model` is the quantized model or its build folder, `reference` the float model it was made from. Half of the
-    samples choose, the other half check. With `output`, what was found is built there.
+    samples choose, the other half check. With `output`, what was found is built there. Raises FixInterrupted, with what
+    was tried as `partial`, when it ends early; the same call goes on from there.
     """
     said, chosen, place = as_data(data), parse_target(target), Path(output) if output is not None else None
     float_model, recipe_file = models.onnx_of(reference), Path(save_recipe) if save_recipe is not None else None
@@ -63,7 +64,11 @@ def repair(
     source = OnnxSource(str(float_model))
     with opened(store) as kept_in:
         pipeline.check_folder(source, place, store=kept_in, overwrite=overwrite)
-        found = repairs.fix(float_model, recipe, options, store=kept_in, on_progress=on_progress)
+        try:
+            found = repairs.fix(float_model, recipe, options, store=kept_in, on_progress=on_progress)
+        except repairs.FixInterrupted as early:
+            kept(Repaired(early.partial, None))
+            raise
         if found.met and recipe_file is not None:
             write_output(recipe_file, pipeline.recipe_file(_repaired(recipe, found), recipe_file.suffix))
         if found.met and place is not None:

@@ -18,7 +18,7 @@ from modelwright.models import recorded_inputs
 from modelwright.pipeline import BuildSubject, Recipe, import_model, optimize_node, quantize_node
 from modelwright.plans import ModelInput, Node, StageResult, model_paths, run_node
 from modelwright.repairs._nodes import DiagnoseParams, diagnose_node, name_node, place_node, score_node
-from modelwright.repairs._score import HalfScore, ScoreParams, time_models
+from modelwright.repairs._score import TOP1, HalfScore, ScoreParams, time_models
 from modelwright.repairs._types import FixOptions, FixScore
 from modelwright.stages.quantize import QuantizeParams, all_named
 from modelwright.store import Store
@@ -61,7 +61,7 @@ class Candidates:
     def __init__(self, model: Path, recipe: Recipe, options: FixOptions, store: Store, say: OnProgress) -> None:
         self.options, self.say = options, say
         self.half = options.samples // 2
-        self.metric = (options.metric or "label") if options.target_drop is not None else None
+        self.metric = (options.metric or TOP1) if options.target_drop is not None else None
         self.refused: str | None = None
         self.from_store = 0
         self._recipe, self._store, self._model = recipe, store, model
@@ -114,7 +114,7 @@ class Candidates:
 
     @property
     def _metric_name(self) -> str:
-        return "accuracy" if self.metric == "label" else str(self.metric).rpartition(":")[2]
+        return "accuracy" if self.metric == TOP1 else str(self.metric).rpartition(":")[2]
 
     def make(self, params: QuantizeParams) -> Candidate:
         """Quantize with these parameters; what the stage refuses becomes a candidate with a problem."""

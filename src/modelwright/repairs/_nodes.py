@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from modelwright._extensions import METRICS, extension_packages, extensions
 from modelwright._json import digest, dumps
 from modelwright.data import CalibrationSource, calibration_identity
 from modelwright.diagnosis import DebugReport, DebugRequest, run_debug
 from modelwright.models import file_digest
 from modelwright.plans import ModelInput, Node
-from modelwright.repairs._score import HalfScore, ScoreParams, run_score
-from modelwright.stages import Stage
+from modelwright.repairs._score import TOP1, HalfScore, ScoreParams, run_score
+from modelwright.stages import Stage, installed
 from modelwright.stages.place import PLACE, PlaceParams
 from modelwright.stages.quantize import name_all
 from modelwright.targets import Placement, Target, parse_target, read_cpu
@@ -105,8 +106,11 @@ def _fed(data: CalibrationSource, samples: int) -> dict[str, str]:
 
 
 def _code(metric: str | None) -> dict[str, str]:
-    """The user's own function is known by its file and the Python files beside it, which it may import."""
-    if metric is None or ":" not in metric:
+    """The user's own function is known by its file and the Python files beside it, which it may import; one of another
+    package by that package's version."""
+    if metric is None or metric == TOP1:
         return {}
+    if metric in extensions(METRICS):
+        return {"metric": digest({name: installed(name) for name in extension_packages(METRICS)})}
     file = Path(metric.rpartition(":")[0])
     return {"metric": digest(sorted((path.name, file_digest(path)) for path in file.parent.glob("*.py")))}

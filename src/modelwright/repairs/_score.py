@@ -32,6 +32,8 @@ else:
     np = lazy("numpy")
 
 _WARMUP, _RUNS = 3, 15
+TOP1 = "label"
+"""The metric where none is named: the best class is the sample's label."""
 
 
 class Powers:
@@ -162,7 +164,7 @@ class _Reference:
 def _grader(metric: str | None) -> Callable[[Outputs, Sample], float] | None:
     if metric is None:
         return None
-    if metric == "label":
+    if metric == TOP1:
         return _top1
     custom = CustomTask(metric)
     sign = 1.0 if custom.metric.higher_is_better else -1.0
