@@ -150,7 +150,10 @@ def test_an_ep_is_a_target_with_chip_words_of_its_own(acme, model):
 def test_a_pass_runs_in_the_child_and_its_package_is_part_of_the_key(acme, model, tmp_path):
     acme("optimize", model, "--passes", "drop_twin_relu", "-o", tmp_path / "out")
     assert [node.op_type for node in onnx.load(tmp_path / "out" / "model.onnx").graph.node] == ["Relu"]
-    assert "acme-wright" in acme(script="from modelwright.stages import optimize; print(optimize.LIBRARIES)").stdout
+    assert (
+        "acme-wright"
+        in acme(script="from modelwright.stages.optimize import OPTIMIZE; print(OPTIMIZE.libraries())").stdout
+    )
 
 
 def test_a_task_and_a_metric_score_samples(acme, model, data):

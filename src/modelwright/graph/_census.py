@@ -19,7 +19,7 @@ _UINT8, _INT8 = 2, 3
 
 
 @dataclass(frozen=True)
-class Kind:
+class ElementKind:
     """One way an element is stored or computed."""
 
     dtype: str
@@ -44,8 +44,8 @@ class Census:
     quantizers give the activations' width) only count in a model that has nothing else.
     """
 
-    weights: dict[Kind, Tally] = field(default_factory=dict)
-    activations: dict[Kind, Tally] = field(default_factory=dict)
+    weights: dict[ElementKind, Tally] = field(default_factory=dict)
+    activations: dict[ElementKind, Tally] = field(default_factory=dict)
     granularity: set[str] = field(default_factory=set)
 
 
@@ -96,8 +96,8 @@ class _Counter:
         # Identity of tensors: `names_of` keeps them alive while we count.
         self._explained: set[int] = set()
         self._quantized_values: set[tuple[int, str]] = set()
-        self._float_scales: list[Kind] = []
-        self._vectors: dict[Kind, Tally] = {}
+        self._float_scales: list[ElementKind] = []
+        self._vectors: dict[ElementKind, Tally] = {}
 
     def body(self, body: Body, names: Names) -> None:
         for node in body.nodes:
@@ -108,7 +108,7 @@ class _Counter:
                 self._weight_only(node, names, _WEIGHT_ONLY[operator])
             elif operator in _DYNAMIC:
                 self._integer_weights(node, names, _DYNAMIC[operator])
-                self._add(self._census.activations, Kind("uint8", 8, True, dynamic=True), 0)
+                self._add(self._census.activations, ElementKind("uint8", 8, True, dynamic=True), 0)
             elif operator in _INTEGER:
                 self._integer_weights(node, names, _INTEGER[operator])
             elif operator.startswith("QLinear") or operator == "QGemm":
@@ -165,7 +165,7 @@ class _Counter:
             tensor = names.tensor(node, index)
             if tensor is not None and index in layout.weights:
                 packed = (stored_bytes(tensor.data_type, tensor.dims) or 0) * 8 // bits
-                self._weight(tensor, Kind(f"uint{bits}", bits, True), packed)
+                self._weight(tensor, ElementKind(f"uint{bits}", bits, True), packed)
         scale = names.tensor(node, layout.scale)
         if scale is not None and is_float(scale.data_type):
             self._explain(scale)
@@ -181,12 +181,12 @@ class _Counter:
                 self._weight(tensor, _kind(tensor.data_type), elements(tensor.dims))
             self._explain(tensor)
 
-    def _weight(self, tensor: onnx.TensorProto, kind: Kind, count: int) -> None:
+    def _weight(self, tensor: onnx.TensorProto, kind: ElementKind, count: int) -> None:
         if id(tensor) not in self._explained:
             self._explained.add(id(tensor))
             self._add_weight(tensor, kind, count)
 
-    def _add_weight(self, tensor: onnx.TensorProto, kind: Kind, count: int) -> None:
+    def _add_weight(self, tensor: onnx.TensorProto, kind: ElementKind, count: int) -> None:
         self._add(self._census.weights if len(tensor.dims) > 1 else self._vectors, kind, count)
 
     def _explain(self, tensor: onnx.TensorProto | None) -> None:
@@ -194,7 +194,7 @@ class _Counter:
             self._explained.add(id(tensor))
 
     @staticmethod
-    def _add(tallies: dict[Kind, Tally], kind: Kind, count: int) -> None:
+    def _add(tallies: dict[ElementKind, Tally], kind: ElementKind, count: int) -> None:
         tally = tallies.setdefault(kind, Tally())
         tally.tensors += 1
         tally.elements += count
@@ -213,8 +213,8 @@ def _quantized_type(node: onnx.NodeProto, names: Names, stored: onnx.TensorProto
     return _integer_attribute(node, "output_dtype", 0) or _UINT8
 
 
-def _kind(code: int, *, quantized: bool = True) -> Kind:
-    return Kind(dtype_name(code), dtype_bits(code) or _BIAS_BITS, quantized)
+def _kind(code: int, *, quantized: bool = True) -> ElementKind:
+    return ElementKind(dtype_name(code), dtype_bits(code) or _BIAS_BITS, quantized)
 
 
 def _granularity(scale: onnx.TensorProto) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from modelwright.graph._census import Census, Kind, Tally, take_census
+from modelwright.graph._census import Census, ElementKind, Tally, take_census
 from modelwright.graph._epcontext import EP_CONTEXT
 from modelwright.graph._load import Graph
 
@@ -68,7 +68,7 @@ def precision(graph: Graph) -> Precision:
     )
 
 
-def _shares(tallies: dict[Kind, Tally]) -> tuple[TypeShare, ...]:
+def _shares(tallies: dict[ElementKind, Tally]) -> tuple[TypeShare, ...]:
     found = [
         TypeShare(kind.dtype, kind.bits, kind.quantized, kind.dynamic, tally.tensors, tally.elements)
         for kind, tally in tallies.items()

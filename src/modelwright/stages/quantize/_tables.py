@@ -19,14 +19,14 @@ _SMALLEST = 1024
 
 
 @dataclass(frozen=True)
-class Table:
+class QuantizedTable:
     """A Gather and the stored float table it reads."""
 
     node: str
     name: str
 
 
-def table_nodes(model: onnx.ModelProto, excluded: set[str], op_types: tuple[str, ...]) -> tuple[Table, ...]:
+def table_nodes(model: onnx.ModelProto, excluded: set[str], op_types: tuple[str, ...]) -> tuple[QuantizedTable, ...]:
     """Gathers from stored float tables, unless the request leaves Gather out."""
     if op_types and "Gather" not in op_types and op_types != (ALL_OPERATORS,):
         return ()
@@ -36,13 +36,13 @@ def table_nodes(model: onnx.ModelProto, excluded: set[str], op_types: tuple[str,
         if tensor.data_type == onnx.TensorProto.FLOAT and np.prod(tensor.dims) >= _SMALLEST
     }
     return tuple(
-        Table(node.name, node.input[0])
+        QuantizedTable(node.name, node.input[0])
         for node in model.graph.node
         if node.op_type == "Gather" and node.input[0] in stored and node.name not in excluded
     )
 
 
-def quantize_tables(model: onnx.ModelProto, tables: tuple[Table, ...], bits: int) -> None:
+def quantize_tables(model: onnx.ModelProto, tables: tuple[QuantizedTable, ...], bits: int) -> None:
     """Gather from DequantizeLinear(table), and a pair with the same scale behind it.
 
     That form lets onnxruntime gather the small integers, and QNN claim the Gather; the table's own pair keeps
@@ -77,7 +77,7 @@ def _store(model: onnx.ModelProto, tensor: onnx.TensorProto, bits: int) -> str:
     return base
 
 
-def _rewire(model: onnx.ModelProto, table: Table, base: str, domain: str) -> None:
+def _rewire(model: onnx.ModelProto, table: QuantizedTable, base: str, domain: str) -> None:
     index, node = next((i, node) for i, node in enumerate(model.graph.node) if node.name == table.node)
     result = node.output[0]
     scale = [f"{base}_scale", f"{base}_zero_point"]
