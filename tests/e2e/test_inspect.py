@@ -20,6 +20,30 @@ def test_a_model_is_described_for_people_and_for_programs(wright, tmp_path):
     assert found["fingerprint"] in people.out
 
 
+def test_what_two_models_do_not_share_is_shown(wright, tmp_path):
+    save(mlp(), tmp_path, "float.onnx")
+    save(qdq(), tmp_path, "quantized.onnx")
+    people = wright("inspect", "float.onnx", "quantized.onnx", env={"COLUMNS": "80"})
+    assert people.code == 0, people.err
+    assert "float.onnx" in people.out.splitlines()[0]
+    assert "Precision    fp32 → w8a8" in people.out
+    assert max(map(len, people.out.split("MACs")[0].splitlines())) <= 80
+    found = wright("inspect", "float.onnx", "quantized.onnx", "--json").json
+    assert found["same"] is False
+    ops = {item["name"]: (item["first"], item["second"]) for item in found["difference"]["ops"]}
+    assert ops["QuantizeLinear"] == (None, 2)
+    assert found["second"]["macs"]["total"] == 64
+    again = wright("inspect", "float.onnx", "float.onnx", "--json").json
+    assert again["same"] is True
+    assert {name for name, found in again["difference"].items() if found} == {"same_weights"}
+
+
+def test_macs_of_a_dynamic_model_need_a_size(wright, tmp_path):
+    save(mlp(), tmp_path)
+    assert wright("inspect", "model.onnx", "--json").json["macs"]["total"] is None
+    assert wright("inspect", "model.onnx", "--dim", "batch=4", "--json").json["macs"]["total"] == 4 * (32 + 24)
+
+
 def test_the_layout_of_the_file_does_not_change_the_fingerprint(wright, tmp_path):
     inline = save(mlp(), tmp_path, "inline.onnx")
     external = save_external(mlp(), tmp_path, "external.onnx")

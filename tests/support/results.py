@@ -10,7 +10,15 @@ import typing
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from modelwright.diagnosis import Activation, DebugReport, NoiseShare, OutputScore, WeightScore
+from modelwright.diagnosis import (
+    Activation,
+    DebugReport,
+    DebugSummary,
+    DecibelSpread,
+    NoiseShare,
+    OutputScore,
+    WeightScore,
+)
 from modelwright.evaluation import EvalOutput, EvalResult, SampleScore
 from modelwright.judge import VerdictKind
 from modelwright.measure import (
@@ -279,8 +287,10 @@ def debug(count: int = LARGE) -> DebugReport:
         )
         for place in range(count)
     )
+    spread = made(DecibelSpread, count=count, mean=40.0, std=5.0, min=12.0, max=60.0)
     return made(
         DebugReport,
+        summary=DebugSummary(spread, spread, spread),
         status="ok",
         mode="static",
         float_model="float.onnx",

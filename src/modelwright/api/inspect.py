@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
-from modelwright import graph
+from modelwright import models
 from modelwright.api._kept import kept
-from modelwright.graph import Inspection
-from modelwright.models import Source, onnx_of
+from modelwright.models import Inspection, PairInspection
 
 
-def inspect(model: str | Path | Source, *, component: str | None = None) -> Inspection:
-    """What is inside a model: I/O, operators, measured precision, external data, fingerprint."""
-    return kept(graph.inspect(onnx_of(model, component)))
+def inspect(
+    model: str | Path,
+    other: str | Path | None = None,
+    *,
+    component: str | None = None,
+    dims: Mapping[str, int] | None = None,
+) -> Inspection | PairInspection:
+    """What is inside a model: I/O, operators, measured precision, what a run costs, external data, fingerprint.
+
+    With `other`, what the two do not share. `dims` are sizes of dynamic dimensions."""
+    if other is None:
+        return kept(models.inspect(model, component, dims))
+    return kept(models.inspect_pair(model, other, component, dims))

@@ -1,12 +1,14 @@
 """Reading and writing ONNX without onnxruntime: loading, external data, canonical fingerprint, summary."""
 
+from modelwright.graph._difference import ModelChange, ModelDifference, difference
 from modelwright.graph._epcontext import EpContextNode
 from modelwright.graph._external import ExternalTensor, external_data, model_bytes
 from modelwright.graph._fingerprint import fingerprint
 from modelwright.graph._inplace import point_at, with_weights_in_place
-from modelwright.graph._inspect import Inspection, inspect
 from modelwright.graph._load import Graph, load, shared
+from modelwright.graph._macs import Macs, MacShare, UncountedMacs, count_macs
 from modelwright.graph._precision import Precision, TypeShare
+from modelwright.graph._stored_weights import StoredWeight, stored_weights
 from modelwright.graph._summary import (
     DtypeTotal,
     FunctionEntry,
@@ -28,24 +30,31 @@ __all__ = [
     "ExternalTensor",
     "FunctionEntry",
     "Graph",
-    "Inspection",
+    "MacShare",
+    "Macs",
+    "ModelChange",
+    "ModelDifference",
     "ModelFilePart",
     "ModelSummary",
     "OpCount",
     "Opset",
     "Precision",
+    "StoredWeight",
     "TypeShare",
+    "UncountedMacs",
     "ValueSpec",
+    "count_macs",
+    "difference",
     "dtype_name",
     "external_data",
     "facts",
     "fingerprint",
-    "inspect",
     "load",
     "model_bytes",
     "needs_data_file",
     "point_at",
     "shared",
+    "stored_weights",
     "summary",
     "with_weights_in_place",
     "work_rank",

@@ -40,6 +40,12 @@ from modelwright.models._hf import (
 from modelwright.models._hub import (
     fetch,
 )
+from modelwright.models._inspect import (
+    Inspection,
+    PairInspection,
+    inspect,
+    inspect_pair,
+)
 from modelwright.models._resolve import (
     MODEL,
     BuildSource,
@@ -66,8 +72,10 @@ __all__ = [
     "Choices",
     "FileDigest",
     "HfSource",
+    "Inspection",
     "ModelFacts",
     "OnnxSource",
+    "PairInspection",
     "Source",
     "check_build",
     "digests_of",
@@ -75,6 +83,8 @@ __all__ = [
     "file_digest",
     "fitted",
     "index_bound",
+    "inspect",
+    "inspect_pair",
     "modality",
     "model_facts",
     "model_files",

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
 from modelwright.pipeline import Analyses, Analysis, Suggestion
+from modelwright.report._tables import Col, fitted
 from modelwright.report._units import human_bytes
-from modelwright.targets import LeftNode, Placement
+from modelwright.targets import EpShare, LeftNode, Placement
 
 if TYPE_CHECKING:
     import rich.console
-    import rich.table
     import rich.text
 else:
     rich = lazy("rich")
@@ -54,18 +54,20 @@ def _headline(analysis: Analysis) -> list[str | tuple[str, str]]:
 
 
 def _render_placed(placed: Placement, console: rich.console.Console) -> None:
-    table = rich.table.Table("EP", "nodes", "partitions", "operators", box=rich.box.SIMPLE_HEAD, pad_edge=False)
-    for share in placed.eps:
-        ops = ", ".join(f"{op.op_type} {op.count}" for op in share.op_types[:6])
-        more = ", …" if len(share.op_types) > 6 else ""
-        table.add_row(share.ep.removesuffix("ExecutionProvider"), str(share.nodes), str(share.partitions), ops + more)
-    console.print(table)
+    columns = [Col("EP"), Col("nodes", "number"), Col("partitions", "number"), Col("operators", "text")]
+    console.print(fitted(columns, [_share(share) for share in placed.eps], console.width))
     if placed.copies:
         size = placed.copied_bytes
         shown = human_bytes(size) if size is not None else "an unknown number of bytes"
         console.print(f"  {len(placed.copies)} tensors cross between EPs on every run, {shown}")
     for op_type, nodes in placed.left_by_type.items():
         console.print(f"  left: {_left(op_type, nodes)}", soft_wrap=True)
+
+
+def _share(share: EpShare) -> tuple[str, ...]:
+    ops = ", ".join(f"{op.op_type} {op.count}" for op in share.op_types[:6])
+    more = ", …" if len(share.op_types) > 6 else ""
+    return share.ep.removesuffix("ExecutionProvider"), str(share.nodes), str(share.partitions), ops + more
 
 
 def _left(op_type: str, nodes: Sequence[LeftNode]) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from modelwright._lazy import lazy
 from modelwright.pipeline import BuildResult, Builds, Built, ImportOutcome, PlannedStage, Plans
 from modelwright.plans import StageResult
+from modelwright.report._tables import Col, fitted
 from modelwright.report._units import human_bytes
 from modelwright.stages.compile import CompileOutcome
 from modelwright.stages.export import ExportOutcome
@@ -27,7 +28,7 @@ def render_builds(found: Builds, console: rich.console.Console) -> None:
         names = (result.source, "bold"), " for ", (result.target, "bold"), f", {result.recipe.precision}"
         console.print(rich.text.Text.assemble(*names))
         for component in result.components:
-            console.print(_stages(component, many=len(result.components) > 1))
+            console.print(_stages(component, component.name if len(result.components) > 1 else None, console.width))
             _left_out(component, console)
             _gate(component, console)
         _weights(result, console)
@@ -95,15 +96,13 @@ def _total(found: Plans) -> str:
     )
 
 
-def _stages(component: Built, *, many: bool) -> rich.table.Table:
-    title = component.name if many else None
-    table = rich.table.Table(title=title, title_justify="left", box=rich.box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("stage", "time", "size", "what happened"):
-        table.add_column(name, justify="right" if name in ("time", "size") else "left")
-    for stage in component.stages:
-        size = sum(file.size for file in stage.artifact.files)
-        table.add_row(stage.stage, _time(stage), human_bytes(size), rich.text.Text(_story(stage)))
-    return table
+def _stages(component: Built, title: str | None, width: int) -> rich.table.Table:
+    columns = [Col("stage"), Col("time", "number"), Col("size", "number"), Col("what happened", "text")]
+    rows = [
+        (stage.stage, _time(stage), human_bytes(sum(file.size for file in stage.artifact.files)), _story(stage))
+        for stage in component.stages
+    ]
+    return fitted(columns, rows, width, title)
 
 
 def _time(stage: StageResult[Any]) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
 from modelwright.measure import Against, ArmResult, CompareResult, TypicalTime, quantile_name
+from modelwright.report._tables import Col, fitted
 from modelwright.report._tones import verdict_style
 from modelwright.report.perf import milliseconds
 from modelwright.report.show import when
@@ -20,7 +21,10 @@ else:
 
 
 def render_compare(result: CompareResult, console: rich.console.Console) -> None:
-    console.print(_table(result))
+    shared, _ = setting_columns(result)
+    if shared:
+        console.print(rich.text.Text(f"all arms: {', '.join(shared)}", style="dim"), soft_wrap=True)
+    console.print(_table(result, console.width))
     for arm in result.arms:
         if arm.verdict is not None:
             console.print(rich.text.Text(arm.sentence, style=verdict_style(arm.verdict.kind)), soft_wrap=True)
@@ -38,14 +42,13 @@ def render_compare(result: CompareResult, console: rich.console.Console) -> None
 
 def _against(found: Against, console: rich.console.Console) -> None:
     """The earlier time and this one, what differs, and what that does not prove."""
-    table = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
-    for title in ("when", "model", "typical run", "sessions"):
-        table.add_column(title, overflow="fold", no_wrap=title != "model")
-    for moment, times in ((when(found.then_at), found.then), ("now", found.now)):
-        for time in times:
-            name = rich.text.Text(Path(time.model).name)
-            table.add_row(moment, name, _typical(time), str(time.sessions))
-    console.print(table)
+    columns = [Col("when"), Col("model", "name"), Col("typical run", "text"), Col("sessions", "number")]
+    rows = [
+        (moment, Path(time.model).name, _typical(time), str(time.sessions))
+        for moment, times in ((when(found.then_at), found.then), ("now", found.now))
+        for time in times
+    ]
+    console.print(fitted(columns, rows, console.width))
     for change in found.changed:
         line = rich.text.Text(f"changed: {change.what}: {change.then} → {change.now}", style="yellow")
         console.print(line, soft_wrap=True)
@@ -62,21 +65,26 @@ def _typical(time: TypicalTime) -> str:
     return f"{milliseconds(time.p50_ms)} ({milliseconds(time.low_ms)} to {milliseconds(time.high_ms)})"
 
 
-def _table(result: CompareResult) -> rich.table.Table:
+def _table(result: CompareResult, width: int) -> rich.table.Table:
     """What differs between the arms is a column; what all share stands above."""
-    shared, own = setting_columns(result)
-    above = f"all arms: {', '.join(shared)}" if shared else None
-    table = rich.table.Table(
-        box=rich.box.SIMPLE_HEAD, pad_edge=False, title=above, title_justify="left", title_style="dim"
-    )
-    for title in ("arm", "verdict", *map(quantile_name, result.options.by), *own, "answers"):
-        table.add_column(title, overflow="fold")
-    for index, arm in enumerate(result.arms):
-        kind = arm.verdict.kind if arm.verdict else None
-        word = rich.text.Text(kind.value if kind else "base", style=verdict_style(kind) if kind else "dim")
-        times = [milliseconds(time) if time is not None else "-" for time in arm.times_ms]
-        table.add_row(arm.name, word, *times, *(values[index] for values in own.values()), answers_words(arm))
-    return table
+    _, own = setting_columns(result)
+    times = [Col(quantile_name(quantile), "number") for quantile in result.options.by]
+    columns = [
+        Col("arm", "name"),
+        Col("verdict"),
+        *times,
+        *(Col(title, "text") for title in own),
+        Col("answers", "text"),
+    ]
+    return fitted(columns, [_row(result, place, own) for place in range(len(result.arms))], width)
+
+
+def _row(result: CompareResult, place: int, own: dict[str, list[str]]) -> list[str | rich.text.Text]:
+    arm = result.arms[place]
+    kind = arm.verdict.kind if arm.verdict else None
+    word = rich.text.Text(kind.value if kind else "base", style=verdict_style(kind) if kind else "dim")
+    times = [milliseconds(time) if time is not None else "-" for time in arm.times_ms]
+    return [arm.name, word, *times, *(values[place] for values in own.values()), answers_words(arm)]
 
 
 def setting_columns(result: CompareResult) -> tuple[list[str], dict[str, list[str]]]:

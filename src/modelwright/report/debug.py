@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from modelwright._lazy import lazy
 from modelwright.diagnosis import Activation, DebugReport, NoiseShare, OutputScore, WeightScore
+from modelwright.report._tables import Col, fitted
 
 if TYPE_CHECKING:
     import rich.console
@@ -31,9 +32,13 @@ _STATUS = {
 def render_debug(report: DebugReport, console: rich.console.Console) -> None:
     _headline(report, console)
     if report.model_outputs:
-        _show("Outputs", _outputs(report.model_outputs), console)
+        _show("Outputs", _outputs(report.model_outputs, console.width), console)
     if report.originators:
-        _show(f"Where the noise is made (by operator: {_shares(report.by_op_type)})", _originators(report), console)
+        _show(
+            f"Where the noise is made (by operator: {_shares(report.by_op_type)})",
+            _originators(report, console.width),
+            console,
+        )
     _worst_activations(report, console)
     if report.weights:
         _worst_weights(report, console)
@@ -90,54 +95,40 @@ def _show(title: str, table: rich.table.Table, console: rich.console.Console) ->
     console.print(table)
 
 
-def _table(*columns: str) -> rich.table.Table:
-    table = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for name in columns:
-        table.add_column(name, justify="right" if name in _NUMBERS else "left", overflow="fold")
-    return table
-
-
-_NUMBERS = (
-    "SQNR dB",
-    "as executed",
-    "worst sample",
-    "cosine",
-    "top-1",
-    "share",
-    "adds dB",
-    "clipped",
-    "cumulative",
-    "local",
-)
-
-
-def _outputs(rows: Sequence[OutputScore]) -> rich.table.Table:
-    table = _table("SQNR dB", "as executed", "worst sample", "cosine", "top-1", "output")
-    for row in rows:
-        table.add_row(
+def _outputs(rows: Sequence[OutputScore], width: int) -> rich.table.Table:
+    columns = [Col("SQNR dB", "number"), Col("as executed", "number"), Col("worst sample", "number", drop=1)]
+    columns += [Col("cosine", "number"), Col("top-1", "number", drop=2), Col("output", "name")]
+    cells = [
+        (
             decibels(row.cumulative_sqnr_db, row.cumulative_reason),
             decibels(row.executed_sqnr_db, row.executed_reason),
             decibels(row.cumulative_worst_db, "-"),
             f"{row.cosine:.5f}" if row.cosine is not None else "-",
             f"{row.top1:.1%}" if row.top1 is not None else "-",
-            rich.text.Text(row.output_name),
+            row.output_name,
         )
-    return table
+        for row in rows
+    ]
+    return fitted(columns, cells, width)
 
 
-def _originators(report: DebugReport) -> rich.table.Table:
-    table = _table("share", "adds dB", "local", "cumulative", "clipped", "node", "tensor")
-    for row in report.originators[:WORST]:
-        table.add_row(
+def _originators(report: DebugReport, width: int) -> rich.table.Table:
+    columns = [Col("share", "number"), Col("adds dB", "number"), Col("local", "number", drop=2)]
+    columns += [Col("cumulative", "number"), Col("clipped", "number", drop=1), Col("node", "name")]
+    columns += [Col("tensor", "name", drop=3)]
+    cells = [
+        (
             f"{row.origin_share:.1%}",
             decibels(row.introduced_sqnr_db, row.introduced_reason),
             decibels(row.local_sqnr_db, "-"),
             decibels(row.cumulative_sqnr_db, row.cumulative_reason),
             _percent(row.clip_fraction),
-            rich.text.Text(f"{row.node} ({row.op_type})" if row.op_type not in row.node else row.node),
-            rich.text.Text(row.tensor_name),
+            f"{row.node} ({row.op_type})" if row.op_type not in row.node else row.node,
+            row.tensor_name,
         )
-    return table
+        for row in report.originators[:WORST]
+    ]
+    return fitted(columns, cells, width)
 
 
 def _percent(fraction: float | None) -> str:
@@ -154,22 +145,23 @@ def _worst_activations(report: DebugReport, console: rich.console.Console) -> No
     for name, key, spread in views:
         rows = worst(report.activations, key)
         if rows:
-            table = _table("SQNR dB", "tensor", "node")
-            for row in rows:
-                shown = f"{row.node} + {row.absorbed}" if row.absorbed else row.node
-                table.add_row(decibels(key(row), None), rich.text.Text(row.tensor_name), rich.text.Text(shown))
-            _show(f"Worst {name} ({_spread(spread)})", table, console)
+            columns = [Col("SQNR dB", "number"), Col("node", "name"), Col("tensor", "name", drop=1)]
+            cells = [(decibels(key(row), None), _node(row), row.tensor_name) for row in rows]
+            _show(f"Worst {name} ({_spread(spread)})", fitted(columns, cells, console.width), console)
+
+
+def _node(row: Activation) -> str:
+    return f"{row.node} + {row.absorbed}" if row.absorbed else row.node
 
 
 def _worst_weights(report: DebugReport, console: rich.console.Console) -> None:
-    table = _table("SQNR dB", "weight", "stored as", "node")
+    columns = [Col("SQNR dB", "number"), Col("weight", "name"), Col("stored as"), Col("node", "name", drop=1)]
     rows: list[WeightScore] = worst(report.weights, lambda row: row.weight_sqnr_db)
-    for row in rows:
-        stored = f"{row.dtype} per {row.granularity}"
-        table.add_row(
-            decibels(row.weight_sqnr_db, None), rich.text.Text(row.weight_name), stored, rich.text.Text(row.node)
-        )
-    _show(f"Worst weights ({_spread(report.summary.weight)})", table, console)
+    cells = [
+        (decibels(row.weight_sqnr_db, None), row.weight_name, f"{row.dtype} per {row.granularity}", row.node)
+        for row in rows
+    ]
+    _show(f"Worst weights ({_spread(report.summary.weight)})", fitted(columns, cells, console.width), console)
 
 
 def _spread(found: Any) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
-from modelwright.evaluation import EvalData, EvalOutput, EvalResult
+from modelwright.evaluation import EvalData, EvalResult
+from modelwright.metrics import Aggregate
+from modelwright.report._tables import Col, fitted
 from modelwright.report._tones import verdict_style
 
 if TYPE_CHECKING:
@@ -21,9 +23,9 @@ _FAILURES_SHOWN = 5
 def render_eval(result: EvalResult, console: rich.console.Console) -> None:
     _head(result, console)
     if result.values is not None:
-        console.print(_metrics(result))
+        console.print(_metrics(result, console.width))
     if result.outputs:
-        console.print(_outputs(result))
+        _outputs(result, console)
     _failures(result, console)
     for warning in result.warnings:
         console.print(rich.text.Text(f"note: {warning}", style="yellow"), soft_wrap=True)
@@ -51,40 +53,38 @@ def data_words(data: EvalData) -> str:
     return f"{data.source}, all {data.available:,} samples"
 
 
-def _metrics(result: EvalResult) -> rich.table.Table:
+def _metrics(result: EvalResult, width: int) -> rich.table.Table:
     assert result.values is not None
     assert result.metric is not None
     values, found = result.values, result.comparison
-    table = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("metric")
-    for title in ("reference", "candidate", "drop", "95 % bounds of the drop"):
-        table.add_column(title, justify="right")
+    titles = ("reference", "candidate", "drop", "95 % bounds of the drop")
+    columns = [Col("metric", "text"), *(Col(title, "number") for title in titles)]
     arrow = "higher" if result.metric.higher_is_better else "lower"
     known = found is not None and found.low is not None
     bounds = f"{_number(found.low)} … {_number(found.high)}" if found is not None and known else "unknown"
-    title = f"{result.metric.name} ({arrow} is better)"
-    table.add_row(title, _number(values.reference), _number(values.candidate), _number(values.drop), bounds)
-    for name, (ours, theirs) in values.more.items():
-        table.add_row(rich.text.Text(name, style="dim"), _number(theirs), _number(ours), "", "")
-    return table
+    first = f"{result.metric.name} ({arrow} is better)", _number(values.reference), _number(values.candidate)
+    rows = [(*first, _number(values.drop), bounds)]
+    rows += [(name, _number(theirs), _number(ours), "", "") for name, (ours, theirs) in values.more.items()]
+    return fitted(columns, rows, width)
 
 
-def _outputs(result: EvalResult) -> rich.table.Table:
-    table = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("output")
-    for title in ("cosine mean", "worst", "SQNR mean", "worst", "max abs", "same best class"):
-        table.add_column(title, justify="right")
+def _outputs(result: EvalResult, console: rich.console.Console) -> None:
+    """What cannot be compared has no numbers, but a reason."""
+    scored = [(output, output.scores) for output in result.outputs if output.scores is not None]
+    columns = [Col("output", "name"), Col("cosine mean", "number", drop=2), Col("worst", "number")]
+    columns += [Col("SQNR mean", "number", drop=3), Col("worst", "number"), Col("max abs", "number", drop=1)]
+    columns += [Col("same best class", "number")]
+    if scored:
+        console.print(fitted(columns, [(output.output, *_scores(found)) for output, found in scored], console.width))
     for output in result.outputs:
-        table.add_row(output.output, *_tensor_cells(output))
-    return table
+        if output.scores is None:
+            words = f"{output.output}: {output.problem or 'unknown'}"
+            console.print(rich.text.Text(words, style="red"), soft_wrap=True)
 
 
-def _tensor_cells(output: EvalOutput) -> list[str]:
-    found = output.scores
-    if found is None:
-        return [output.problem or "unknown", "", "", "", "", ""]
+def _scores(found: Aggregate) -> list[str]:
     if found.identical == found.samples:
-        return ["identical", "", "", "", "", ""]
+        return ["identical", "identical", "-", "-", "0", "-"]
     decibels = [f"{value:.1f} dB" if value is not None else "-" for value in (found.sqnr_db.mean, found.sqnr_db.worst)]
     top = found.top1.mean
     return [

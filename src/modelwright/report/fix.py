@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from modelwright._lazy import lazy
 from modelwright.judge import SAID
 from modelwright.repairs import FixResult, FixRow, FixScore, Promotion, Repaired
+from modelwright.report._tables import Col, fitted
 from modelwright.report._tones import verdict_style
 from modelwright.report._units import human_bytes
 from modelwright.report.debug import decibels
@@ -28,7 +29,7 @@ def render_fix(found: Repaired, console: rich.console.Console) -> None:
     console.print(rich.text.Text.assemble((SAID[result.status].words, style), f": {result.wanted}"), soft_wrap=True)
     if result.reason is not None:
         console.print(rich.text.Text(result.reason, style=style), soft_wrap=True)
-    console.print(_table(result))
+    console.print(_table(result, console.width))
     for item in result.raised[:_SHOWN]:
         console.print(rich.text.Text(f"  raise {raised_words(item)}"), soft_wrap=True)
     if len(result.raised) > _SHOWN:
@@ -61,17 +62,13 @@ def raised_words(item: Promotion) -> str:
     return f"{item.what} {item.tensor}{where} to {how}"
 
 
-def _table(result: FixResult) -> rich.table.Table:
+def _table(result: FixResult, width: int) -> rich.table.Table:
     placed = any(row.partitions is not None for row in result.rows)
-    table = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    titles = ["model", "raised", "size", "SQNR dB", "held out"]
+    titles = ["raised", "size", "SQNR dB", "held out"]
     titles += ["metric", "held out"] if result.metric else []
     titles += ["CPU p50"] + ([f"pieces on {result.target}", "left"] if placed else [])
-    for title in titles:
-        table.add_column(title, justify="left" if title == "model" else "right")
-    for row in result.rows:
-        table.add_row(*_cells(row, result, placed))
-    return table
+    columns = [Col("model"), *(Col(title, "number") for title in titles)]
+    return fitted(columns, [_cells(row, result, placed) for row in result.rows], width)
 
 
 def _cells(row: FixRow, result: FixResult, placed: bool) -> list[str | rich.text.Text]:

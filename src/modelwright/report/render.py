@@ -24,6 +24,7 @@ _RENDERERS = {
     "DebugReport": "debug.render_debug",
     "EvalResult": "eval.render_eval",
     "Inspection": "model.render_model",
+    "PairInspection": "model.render_pair",
     "PerfResult": "perf.render_perf",
     "Plans": "build.render_plans",
     "Repaired": "fix.render_fix",

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from itertools import accumulate
 from typing import IO, Any
 
+import rich.cells
 import rich.console
 import rich.segment
 import rich.text
 
 from modelwright._text import visible
+
+_LABEL = re.compile(r"\S.{0,20}?\s{2,}(?=\S)")
+_HANGING = 2
 
 
 class Screen(rich.console.Console):
@@ -25,6 +30,22 @@ class Screen(rich.console.Console):
             file=stream, no_color=None if color else True, width=width, highlight=False, markup=False, emoji=False
         )
 
+    def print(self, *objects: Any, soft_wrap: bool | None = None, **options: Any) -> None:
+        """A long line is broken between words on a terminal, which would cut them, and stays whole in a file."""
+        if not (soft_wrap and self.is_terminal):
+            super().print(*objects, soft_wrap=soft_wrap, **options)
+        else:
+            super().print(*(self._hanging(one) for one in objects), **options)
+
+    def _hanging(self, shown: Any) -> Any:
+        """What does not fit on its line goes on below its text, not below its label."""
+        text = self.render_str(shown) if isinstance(shown, str) else shown
+        if not isinstance(text, rich.text.Text) or rich.cells.cell_len(visible(text.plain)) <= self.width:
+            return shown
+        indent = _indent(text.plain)
+        first, *more = _visible_text(text).wrap(self, self.width - indent)
+        return rich.console.Group(first, *(rich.text.Text(" " * indent).append_text(line) for line in more))
+
     def render_str(self, text: str, **options: Any) -> rich.text.Text:
         return super().render_str(visible(text), **options)
 
@@ -34,6 +55,12 @@ class Screen(rich.console.Console):
         if isinstance(renderable, rich.text.Text):
             renderable = _visible_text(renderable)
         return super().render(renderable, options)
+
+
+def _indent(line: str) -> int:
+    """Where the text begins after a label and the spaces behind it, or after the spaces in front."""
+    label = _LABEL.match(line)
+    return label.end() if label else len(line) - len(line.lstrip()) + _HANGING
 
 
 def _visible_text(text: rich.text.Text) -> rich.text.Text:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from modelwright._json import dumps
 from modelwright._lazy import lazy
+from modelwright.report._tables import Col, fitted
 from modelwright.report._units import human_bytes
 from modelwright.store import GcReport, VerifyReport
 
 if TYPE_CHECKING:
     import rich.console
-    import rich.table
     import rich.text
 else:
     rich = lazy("rich")
@@ -22,13 +22,18 @@ else:
 def render_entries(found: Mapping[str, Any], console: rich.console.Console) -> None:
     entries, stats = found["entries"], found["stats"]
     if entries:
-        table = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
-        for title in ("key", "stage", "what", "size", "last used"):
-            table.add_column(title, justify="right" if title == "size" else "left")
-        for entry in entries:
-            used = _ago(time.time() - entry.last_used)
-            table.add_row(entry.key.digest[:12], entry.key.stage, entry.label, human_bytes(entry.size), used)
-        console.print(table)
+        columns = [Col("key"), Col("stage"), Col("what", "name"), Col("size", "number"), Col("last used", drop=1)]
+        rows = [
+            (
+                entry.key.digest[:12],
+                entry.key.stage,
+                entry.label,
+                human_bytes(entry.size),
+                _ago(time.time() - entry.last_used),
+            )
+            for entry in entries
+        ]
+        console.print(fitted(columns, rows, console.width))
     records = f" and {stats.records} records" if stats.records else ""
     console.print(f"{stats.entries} entries{records}, {human_bytes(stats.bytes)} in {stats.path}", soft_wrap=True)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
 from modelwright.evidence import busy_words
 from modelwright.measure import Operator, OpTrace, ShareSpread, TraceReason, TraceShare, TraceStatus
+from modelwright.report._tables import Col, fitted
 from modelwright.targets import parse_target
 
 if TYPE_CHECKING:
@@ -24,10 +25,11 @@ DISTURBED = "Other work kept interrupting these runs: trace again on a quiet mac
 OPEN_RANKS = "Where the rank is a range, the runs do not tell which of those operators takes longer."
 NO_SPREAD = "Fewer than five runs: how far the shares move from run to run is not known."
 _QUIET, _ADDS_UP = 0.7, 0.1
-_HEAD = ("node", "type", "EP", "calls", "p50", "p90", "share", "in 9 of 10 runs", "rank", "sum")
-_FIRST_NUMBER, _GAP, _SHORTEST_NAME, _READABLE_NAME = 3, 3, 10, 32
-# What goes first where the terminal is too narrow for names that can be read.
-_DISPENSABLE = ("sum", "p90", "calls", "EP", "type", "p50", "rank")
+_COLUMNS = (
+    *(Col("node", "name"), Col("type", drop=3), Col("EP", drop=4), Col("calls", "number", drop=5)),
+    *(Col("p50", "number", drop=2), Col("p90", "number", drop=6), Col("share", "number")),
+    *(Col("in 9 of 10 runs", "number"), Col("rank", "number", drop=1), Col("sum", "number", drop=7)),
+)
 _TOP = 10
 _STATUS_WORDS = {
     TraceStatus.NOT_RUN: "nothing was traced",
@@ -51,7 +53,7 @@ def render_trace(trace: OpTrace, console: rich.console.Console, top: int = _TOP)
     if not trace.has_data:
         return
     console.print(_operators(trace.operators[:top], len(trace.operators), console.width))
-    console.print(_shares(trace.by_op_type[:top], len(trace.by_op_type)))
+    console.print(_shares(trace.by_op_type[:top], len(trace.by_op_type), console.width))
 
 
 def _advice(trace: OpTrace) -> str | None:
@@ -151,31 +153,7 @@ def operator_name(operator: Operator) -> str:
 
 
 def _operators(shown: Sequence[Operator], count: int, width: int) -> rich.table.Table:
-    title = f"slowest {len(shown)} of {count} operators"
-    table = rich.table.Table(title=title, box=rich.box.SIMPLE_HEAD, pad_edge=False, title_justify="left")
-    rows = [_HEAD, *_cells(shown)]
-    kept, room = _columns(rows, width)
-    # Only names may be cut, and their end tells more than their beginning.
-    room = max(_SHORTEST_NAME, room)
-    for column in kept:
-        justify: Literal["left", "right"] = "left" if column < _FIRST_NUMBER else "right"
-        table.add_column(_HEAD[column], justify=justify, no_wrap=True)
-    for cells in rows[1:]:
-        name = cells[0] if len(cells[0]) <= room else f"…{cells[0][1 - room :]}"
-        table.add_row(*(rich.text.Text(name if column == 0 else cells[column]) for column in kept))
-    return table
-
-
-def _columns(rows: Sequence[tuple[str, ...]], width: int) -> tuple[list[int], int]:
-    """The columns that leave names enough room, and how much that is."""
-    kept = list(range(len(_HEAD)))
-    widths = [max(len(row[column]) for row in rows) for column in kept]
-    for name in (*_DISPENSABLE, None):
-        room = width - sum(widths[column] + _GAP for column in kept if column) - _GAP
-        if name is None or room >= min(widths[0], _READABLE_NAME):
-            break
-        kept.remove(_HEAD.index(name))
-    return kept, room
+    return fitted(_COLUMNS, list(_cells(shown)), width, f"slowest {len(shown)} of {count} operators")
 
 
 def _cells(shown: Sequence[Operator]) -> Iterator[tuple[str, ...]]:
@@ -196,16 +174,14 @@ def _cells(shown: Sequence[Operator]) -> Iterator[tuple[str, ...]]:
         )
 
 
-def _shares(shown: Sequence[TraceShare], count: int) -> rich.table.Table:
-    title = f"by type, {len(shown)} of {count}"
-    table = rich.table.Table(title=title, box=rich.box.SIMPLE_HEAD, pad_edge=False, title_justify="left")
-    table.add_column("type", no_wrap=True)
-    for name in ("operators", "time", "share", "in 9 of 10 runs"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for share in shown:
-        time, part = human_us(share.self_us), _percent(share.percent)
-        table.add_row(rich.text.Text(share.name), str(share.operators), time, part, _range(share.spread))
-    return table
+def _shares(shown: Sequence[TraceShare], count: int, width: int) -> rich.table.Table:
+    titles = ("operators", "time", "share", "in 9 of 10 runs")
+    columns = [Col("type", "name"), *(Col(title, "number") for title in titles)]
+    rows = [
+        (share.name, str(share.operators), human_us(share.self_us), _percent(share.percent), _range(share.spread))
+        for share in shown
+    ]
+    return fitted(columns, rows, width, f"by type, {len(shown)} of {count}")
 
 
 def _range(spread: ShareSpread | None) -> str:

@@ -28,9 +28,9 @@ _PAGES: dict[str, Callable[..., Page]] = {
     "DebugReport": lambda result, fixed=None: debug.debug_page(result, fixed),
     "EvalResult": lambda result: evaluation.eval_page(result),
     "FixResult": lambda result: repair.repair_page(result),
+    "Repaired": lambda result: repair.repair_page(result.result),
     "OpTrace": lambda result: trace.trace_page(result),
     "PerfResult": lambda result: perf.perf_page(result),
-    "Repaired": lambda result: repair.repair_page(result.result),
 }
 
 

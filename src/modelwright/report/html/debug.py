@@ -25,7 +25,7 @@ from modelwright.report.html._words import command
 from modelwright.report.html.repair import repair_notes, repair_sections
 
 _LOUDEST, _LOUD_SHARE, _GROUPS = 5, 0.01, 8
-_TONES: dict[str, Shade] = {"ok": "", "partial": "fair", "no_match": "bad", "failed": "bad", "interrupted": "bad"}
+_TONES: dict[str, Shade] = {"ok": "", "partial": "fair"}
 
 
 def debug_page(report: DebugReport, fixed: FixResult | None = None) -> Page:
@@ -62,10 +62,10 @@ def decibels(value: float | None, reason: str | None = None) -> Cell:
 
 def _verdict(report: DebugReport) -> tuple[str, Shade]:
     if report.reason is not None:
-        return f"{report.status}: {report.reason}", _TONES[report.status]
+        return f"{report.status}: {report.reason}", _TONES.get(report.status, "bad")
     worst = report.worst_output_db
     if worst is None:
-        return f"{report.status}: no output has a number", _TONES[report.status]
+        return f"{report.status}: no output has a number", _TONES.get(report.status, "bad")
     return f"worst output {worst:.1f} dB", tone_of(worst)
 
 
