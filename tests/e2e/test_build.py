@@ -23,7 +23,7 @@ def test_a_build_for_two_targets_writes_two_checked_folders(wright, model, tmp_p
     assert again.out.count("everything was in the store") == 2
 
 
-def test_the_plan_runs_nothing(wright, model):
+def test_the_plan_runs_nothing_and_writes_nothing(wright, model, tmp_path):
     steps = wright("build", "-m", model, "--target", "qnn-npu", "--plan", "--json").json["plans"][0]["stages"]
     assert [(step["stage"], step["state"]) for step in steps] == [
         ("import", "run"),
@@ -31,6 +31,7 @@ def test_the_plan_runs_nothing(wright, model):
         ("quantize", "later"),
         ("validate", "later"),
     ]
+    assert not (tmp_path / "home").exists()
 
 
 def test_the_conv_fusion_hazard_from_end_to_end(wright, model):

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 
 import numpy as np
 import onnx
@@ -15,8 +16,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from modelwright.data import RandomCalibration, calibration_source
 from modelwright.errors import InputError, WrightError
+from modelwright.graph import _load, _summary
 from modelwright.models import OnnxSource
-from modelwright.pipeline import Wishes, build, deliver, plan, resolve_recipe
+from modelwright.pipeline import BuildFailure, Wishes, build, build_all, deliver, plan, resolve_recipe
 from modelwright.stages.validate import Gate, run_validate
 from modelwright.store import Store
 from modelwright.targets import parse_target
@@ -57,13 +59,48 @@ def test_a_changed_quantize_field_runs_quantize_and_what_follows(source, store):
     assert ran(build(source, changed, store=store)) == ["quantize", "validate"]
 
 
-def test_eight_targets_share_the_import_and_optimize_once_per_set_of_flags(source, store):
-    stages = [
-        stage for name in EIGHT for stage in ran(build(source, resolve_recipe(source, parse_target(name)), store=store))
-    ]
-    assert stages.count("import") == 1
-    assert stages.count("optimize") == 1
-    assert stages.count("quantize") == 1
+def test_eight_targets_share_what_they_can_and_the_model_is_read_once(source, store, monkeypatch):
+    read = []
+    for module, name in ((_load, "_parse"), (_summary, "_summary")):
+        monkeypatch.setattr(module, name, _counted(getattr(module, name), read))
+    recipes = [resolve_recipe(source, parse_target(name)) for name in EIGHT]
+    results = build_all(source, recipes, store=store)
+    made = {(stage.stage, stage.key.digest) for result in results for stage in result.components[0].stages}
+    counts = Counter(stage for stage, _ in made)
+    assert (counts["import"], counts["optimize"], counts["quantize"]) == (1, 1, 1)
+    assert [result.target for result in results] == [str(recipe.target) for recipe in recipes]
+    assert sorted(read) == ["_parse", "_summary"]
+
+
+def _counted(function, calls):
+    def counted(*args):
+        calls.append(function.__name__)
+        return function(*args)
+
+    return counted
+
+
+def test_a_target_that_fails_does_not_take_the_others_with_it(source, store):
+    wishes = Wishes(precision="fp32", passes=("conv_activation_fusion",))
+    recipes = [resolve_recipe(source, parse_target(name), wishes) for name in ("qnn-npu", "cpu")]
+    npu, cpu = build_all(source, recipes, store=store)
+    assert isinstance(npu, BuildFailure)
+    assert "conv_activation_fusion does not suit" in npu.error.problem
+    assert cpu.passed
+
+
+def test_a_function_of_the_users_is_started_once_for_all_targets(source, store, tmp_path):
+    shape = [dim.dim_value for dim in conv_net().graph.input[0].type.tensor_type.shape.dim]
+    (tmp_path / "reader.py").write_text(
+        "import numpy as np\n"
+        "def samples():\n"
+        f"    open({str(tmp_path / 'starts')!r}, 'a').write('x')\n"
+        f"    yield from [{{'x': np.ones({shape}, np.float32)}}] * 3\n"
+    )
+    wishes = Wishes(precision="w8a8", data=Data(f"{tmp_path / 'reader.py'}:samples"))
+    recipes = [resolve_recipe(source, parse_target(name), wishes) for name in ("qnn-npu", "cpu")]
+    assert all(result.passed for result in build_all(source, recipes, store=store))
+    assert (tmp_path / "starts").read_text() == "x"
 
 
 def test_no_optimize_leaves_the_graph_as_it_was(source, store):
