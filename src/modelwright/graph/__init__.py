@@ -5,7 +5,7 @@ from modelwright.graph._epcontext import EpContextNode
 from modelwright.graph._external import ExternalTensor, external_data, model_bytes
 from modelwright.graph._fingerprint import fingerprint
 from modelwright.graph._inplace import point_at, with_weights_in_place
-from modelwright.graph._load import Graph, load, shared
+from modelwright.graph._load import Graph, file_stamp, load, shared
 from modelwright.graph._macs import Macs, MacShare, UncountedMacs, count_macs
 from modelwright.graph._precision import Precision, TypeShare
 from modelwright.graph._stored_weights import StoredWeight, stored_weights
@@ -48,6 +48,7 @@ __all__ = [
     "dtype_name",
     "external_data",
     "facts",
+    "file_stamp",
     "fingerprint",
     "load",
     "model_bytes",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from dataclasses import dataclass
 from pathlib import Path
 
 from modelwright import __version__, home
 from modelwright._json import digest, dumps, loads
 from modelwright._output import SEAL, is_sealed, sealed
-from modelwright.graph import facts, shared
+from modelwright.graph import facts, file_stamp, shared
 from modelwright.models._digest import file_digest
 from modelwright.models._guess import symbolic_dims
 from modelwright.store import remembers
@@ -39,13 +40,18 @@ def model_facts(path: str | Path) -> ModelFacts:
     path = Path(path).absolute()
     if not path.is_file():
         return _looked_up(path)  # reading it says what is wrong
-    key = digest([_VERSION, __version__, file_digest(path)])
+    key = _key(path, file_stamp(path.stat()))
     found = _seen.get(key) or _recalled(key)
     if found is None or not all(_has(path.parent / name, size) for name, size in found.weights):
         found = _looked_up(path)
         _remember(key, found)
     _seen[key] = found
     return found
+
+
+@functools.lru_cache(1024)
+def _key(path: Path, stamp: tuple[int, int]) -> str:
+    return digest([_VERSION, __version__, file_digest(path)])
 
 
 def _looked_up(path: Path) -> ModelFacts:

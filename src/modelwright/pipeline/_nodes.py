@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -101,11 +102,15 @@ def optimize_node(subject: BuildSubject, recipe: Recipe) -> Node[OptimizeParams,
 
 def _claims(subject: BuildSubject, model: Ref, recipe: Recipe) -> Iterator[Node[Any, Any]]:
     """Operators outside standard ONNX are for the EP to claim; the CPU takes all of them."""
-    names = recipe.optimize.passes if recipe.optimize is not None else ()
-    found = [find_pass(name) for name in names]
-    suspects = {operator: item.name for item in found if not item.portable for operator in item.produces}
+    suspects = _suspects(recipe.optimize.passes if recipe.optimize is not None else ())
     if suspects and parse_target(recipe.target).ep != "cpu":
-        yield Node(CLAIM, ClaimParams(recipe.target, tuple(suspects.items())), {"model": model}, subject.label)
+        yield Node(CLAIM, ClaimParams(recipe.target, suspects), {"model": model}, subject.label)
+
+
+@functools.lru_cache(256)
+def _suspects(names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    found = [find_pass(name) for name in names]
+    return tuple({operator: item.name for item in found if not item.portable for operator in item.produces}.items())
 
 
 def quantize_node(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from modelwright._json import digest, plain
 from modelwright.plans._model import Model
@@ -14,6 +14,21 @@ from modelwright.store import Key, stage_key
 
 P = TypeVar("P")
 O = TypeVar("O")  # noqa: E741 - the outcome
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """What a stage and its parameters say in a key. Thousands of nodes of a large plan say the same."""
+
+    libraries: Mapping[str, str]
+    params: Any
+    digest: str
+
+
+@functools.lru_cache(1024)
+def _shape(stage: Stage[Any, Any], params: Hashable) -> _Shape:
+    libraries, said = stage.libraries(), plain(params)
+    return _Shape(libraries, said, digest([stage.name, stage.version, libraries, said]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,34 +72,31 @@ class Node(Generic[P, O]):
             name: f"{model.node.id}/{model.folder}" if isinstance(model, Ref) else model.digest
             for name, model in self.inputs.items()
         }
-        return digest([self._shape, inputs, [node.id for node in self.needs], self.open])
+        return digest([self._shape.digest, inputs, self._marks, [node.id for node in self.needs], self.open])
 
     def key(self, models: Mapping[str, Model]) -> Key:
         """The name of the result in the store. It follows from the content of the inputs: if a changed stage upstream
         made the same model again, nothing from here on has to run."""
-        shape = self._shape
         inputs = {name: model.digest for name, model in models.items()}
         return stage_key(
             stage=self.stage.name,
             version=self.stage.version,
-            libraries=shape["libraries"],
-            inputs={**inputs, **shape["marks"]},
-            params=shape["params"],
+            libraries=self._shape.libraries,
+            inputs={**inputs, **self._marks},
+            params=self._shape.params,
         )
 
     def size(self, models: Mapping[str, Model]) -> int | None:
         """What the work is about, in bytes."""
         return None if self.data_bytes is None else sum(model.size for model in models.values()) + self.data_bytes
 
+    @property
+    def _shape(self) -> _Shape:
+        return _shape(self.stage, cast(Hashable, self.params))
+
     @functools.cached_property
-    def _shape(self) -> dict[str, Any]:
-        return {
-            "stage": self.stage.name,
-            "version": self.stage.version,
-            "libraries": self.stage.libraries(),
-            "params": plain(self.params),
-            "marks": {**self.marks, **self.stage.host(self.params)},
-        }
+    def _marks(self) -> Mapping[str, str]:
+        return {**self.marks, **self.stage.host(self.params)}
 
 
 AnyNode = Node[Any, Any]

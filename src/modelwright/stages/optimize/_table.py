@@ -109,6 +109,11 @@ def resolve_passes(names: Iterable[str]) -> tuple[str, ...]:
 
     So the same set of passes is one set of parameters, however it was written down.
     """
+    return _resolved(tuple(names))
+
+
+@functools.lru_cache(256)
+def _resolved(names: tuple[str, ...]) -> tuple[str, ...]:
     wanted: set[str] = set()
     pending = [find_pass(name) for name in names]
     while pending:
