@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -38,7 +37,6 @@ from modelwright.targets import SessionFacts, SessionSpec, Target, parse_target
 from modelwright.vocabulary import OnProgress, Progress, silent
 from modelwright.worker import CallResult, Failure, Runtime, find_runtime
 
-Note = Callable[[str], None]
 _ADVICE = {"crash": "compare with `target` cpu; the worker's log has the last words of the process"}
 
 

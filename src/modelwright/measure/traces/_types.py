@@ -233,8 +233,3 @@ def empty_trace(model: str, requested: TraceRequested, runs: int, warmup: int) -
         partitions=(),
         timeline=(),
     )
-
-
-def trace_exit_code(status: TraceStatus) -> int:
-    """0 with data, 4 without."""
-    return 0 if status in (TraceStatus.OK, TraceStatus.PARTIAL) else 4
