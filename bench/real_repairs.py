@@ -25,7 +25,7 @@ from modelwright import home
 from modelwright.evaluation import EvalOptions, evaluate
 from modelwright.judge import parse_allowance
 from modelwright.models import resolve
-from modelwright.pipeline import Wishes, build, deliver, resolve_recipe
+from modelwright.pipeline import RecipeChoices, build, deliver, resolve_recipe
 from modelwright.repairs import FixOptions, FixResult, fix
 from modelwright.store import Store
 from modelwright.targets import parse_target
@@ -102,8 +102,8 @@ def _case(folder: Path, name: str, model: str, wanted: FixOptions, judge: tuple[
     sizes = {"export": {"sequence_length": TOKENS}} if name == "minilm" else {}
 
     def made(word: str, precision: str | None, **layers: Any) -> Path:
-        wishes = Wishes(precision=precision, data=Data(calibration))
-        recipe = resolve_recipe(source, parse_target("cpu"), wishes, {**sizes, **layers})
+        choices = RecipeChoices(precision=precision, data=Data(calibration))
+        recipe = resolve_recipe(source, parse_target("cpu"), choices, {**sizes, **layers})
         with Store(folder / "store") as store:
             return deliver(build(source, recipe, store=store), folder / f"{name}-{word}", store=store)
 
@@ -111,7 +111,7 @@ def _case(folder: Path, name: str, model: str, wanted: FixOptions, judge: tuple[
     naive = made("naive", "w8a8", **NAIVE)
     as_is = {**NAIVE, "optimize": False, "compile": False}
     start = resolve_recipe(
-        resolve(_model(whole)), parse_target("cpu"), Wishes(precision="w8a8", data=Data(calibration)), as_is
+        resolve(_model(whole)), parse_target("cpu"), RecipeChoices(precision="w8a8", data=Data(calibration)), as_is
     )
     with Store(folder / "store") as store:
         result = fix(_model(whole), start, wanted, store=store)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from modelwright import pipeline
 from modelwright.api._kept import kept, verb
 from modelwright.api._model import file_of
-from modelwright.pipeline import Analyses
+from modelwright.pipeline import Analyses, Analysis
 from modelwright.store import Store
 from modelwright.targets import Target, parse_targets
 from modelwright.vocabulary import OnProgress
@@ -29,13 +29,12 @@ def analyze(
     on_progress: OnProgress | None = None,
 ) -> Analyses:
     """Which nodes each target really takes: its own partitioner is asked; with `suggest`, what would help is tried."""
-    wanted: dict[Path, list[Target]] = {}
-    for target in parse_targets(targets):
+    asked, wanted = parse_targets(targets), dict[Path, list[Target]]()
+    for target in asked:
         file = file_of(model, target, component=component, store=store, on_progress=on_progress)
         wanted.setdefault(file.path, []).append(target)
-    found = [
-        analysis
-        for path, mine in wanted.items()
-        for analysis in pipeline.analyze_all(path, mine, suggest=suggest, store=store, on_progress=on_progress)
-    ]
-    return kept(Analyses(tuple(found)))
+    found: dict[Target, Analysis] = {}
+    for path, mine in wanted.items():
+        answers = pipeline.analyze_all(path, mine, suggest=suggest, store=store, on_progress=on_progress)
+        found |= zip(mine, answers, strict=True)
+    return kept(Analyses(tuple(found[target] for target in asked)))

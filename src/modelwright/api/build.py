@@ -9,8 +9,8 @@ from typing import Any
 from modelwright import pipeline
 from modelwright.api._kept import kept, verb
 from modelwright.api._opened import opened
-from modelwright.models import BuildSource, Choices, HfSource, OnnxSource, Source, onnx_of, resolve
-from modelwright.pipeline import BuildFailure, Builds, Plans, Recipe, TargetPlan, Wishes
+from modelwright.models import BuildSource, HfSource, OnnxSource, Source, SourceChoices, onnx_of, resolve
+from modelwright.pipeline import BuildFailure, Builds, Plans, Recipe, RecipeChoices, TargetPlan
 from modelwright.store import Store, unwritten
 from modelwright.targets import Target, parse_target, parse_targets
 from modelwright.vocabulary import Data, OnProgress, as_data
@@ -48,8 +48,8 @@ def build(
     Without `targets`: what the recipe is for, else cpu. With several, `output` gets a folder for each. `force` keeps
     passes whose operators the target's EP does not claim. What the store has is not made again.
     """
-    source = _buildable(model, Choices(task, revision, trust_remote_code, random_weights))
-    wishes = Wishes(
+    source = _buildable(model, SourceChoices(task, revision, trust_remote_code, random_weights))
+    choices = RecipeChoices(
         precision=precision,
         passes=None if passes is None else tuple(passes),
         data=_data(data),
@@ -59,7 +59,7 @@ def build(
         opset=opset,
         dims=tuple((dims or {}).items()),
     )
-    recipes = _recipes(source, targets, recipe, wishes)
+    recipes = _recipes(source, targets, recipe, choices)
     folders = [_folder(output, recipe, len(recipes)) for recipe in recipes]
     with opened(store) as place:
         for folder in folders:
@@ -99,8 +99,8 @@ def plan(
 
     Nothing is run and nothing is written. What the stages would take is a forecast, told by earlier runs of theirs.
     """
-    source = _buildable(model, Choices(task, revision, trust_remote_code, random_weights))
-    wishes = Wishes(
+    source = _buildable(model, SourceChoices(task, revision, trust_remote_code, random_weights))
+    choices = RecipeChoices(
         precision=precision,
         passes=None if passes is None else tuple(passes),
         data=_data(data),
@@ -110,7 +110,7 @@ def plan(
         opset=opset,
         dims=tuple((dims or {}).items()),
     )
-    recipes = _recipes(source, targets, recipe, wishes, planning=True)
+    recipes = _recipes(source, targets, recipe, choices, planning=True)
     with opened(store) if store is not None else Store(read_only=True) as place, unwritten():
         found = pipeline.plan_all(source, recipes, store=place)
     plans = (TargetPlan(one.target, steps) for one, steps in zip(recipes, found, strict=True))
@@ -132,14 +132,14 @@ def config(
 
     A Hugging Face model that could not be exported is refused as `build` would, without loading its weights.
     """
-    source = _buildable(model, Choices(task, random_weights=random_weights))
-    wishes = Wishes(precision=precision, data=_data(data), samples=samples, seed=seed)
-    recipe = pipeline.resolve_recipe(source, parse_target(target), wishes)
+    source = _buildable(model, SourceChoices(task, random_weights=random_weights))
+    choices = RecipeChoices(precision=precision, data=_data(data), samples=samples, seed=seed)
+    recipe = pipeline.resolve_recipe(source, parse_target(target), choices)
     pipeline.rehearse(source, recipe)
     return recipe
 
 
-def _buildable(model: str | Path | Source, choices: Choices) -> OnnxSource | HfSource:
+def _buildable(model: str | Path | Source, choices: SourceChoices) -> OnnxSource | HfSource:
     """ONNX files and Hugging Face models as they are; of a build folder its model."""
     source = resolve(model, **vars(choices))
     return OnnxSource(str(onnx_of(source))) if isinstance(source, BuildSource) else source
@@ -154,14 +154,14 @@ def _recipes(
     source: OnnxSource | HfSource,
     targets: Targets | None,
     recipe: AnyRecipe | None,
-    wishes: Wishes,
+    choices: RecipeChoices,
     *,
     planning: bool = False,
 ) -> list[Recipe]:
     """One for each target; without a target, for the one that the recipe names."""
     layer = _layer(recipe)
     wanted = parse_targets(targets if targets is not None else str(layer.get("target", "cpu")))
-    return [pipeline.resolve_recipe(source, target, wishes, layer, planning=planning) for target in wanted]
+    return [pipeline.resolve_recipe(source, target, choices, layer, planning=planning) for target in wanted]
 
 
 def _layer(recipe: AnyRecipe | None) -> dict[str, Any]:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from modelwright import diagnosis
 from modelwright.api._kept import kept, verb
-from modelwright.api._model import file_of
+from modelwright.api._model import file_of, source_of
 from modelwright.diagnosis import DebugReport
+from modelwright.models import OnnxSource
 from modelwright.store import Store
 from modelwright.targets import Target, parse_target
 from modelwright.vocabulary import Data, OnProgress, as_data
@@ -22,6 +23,7 @@ def debug(
     model: Model,
     reference: str | Path | None = None,
     *,
+    component: str | None = None,
     data: Data | str | None = None,
     target: str | Target | None = None,
     memory_budget: int = 1 << 30,
@@ -34,8 +36,11 @@ def debug(
     compared as `partial`, when it ends early.
     """
     chosen, cpu = parse_target(target or "cpu"), parse_target("cpu")
-    looked_at = file_of(model, chosen, store=store, on_progress=on_progress)
-    before = None if reference is None else file_of(reference, cpu, store=store, on_progress=on_progress)
+    looked_at = file_of(model, chosen, component=component, store=store, on_progress=on_progress)
+    before = None
+    if reference is not None:
+        part = None if isinstance(source_of(reference), OnnxSource) else component
+        before = file_of(reference, cpu, component=part, store=store, on_progress=on_progress)
     options = diagnosis.DebugOptions(
         data=as_data(data),
         memory_budget=memory_budget,

@@ -93,7 +93,7 @@ def _recipe(
         return _recorded(model, calibrated_on)
     facts = graph.summary(graph.load(models.onnx_of(model))).precision
     seen = replace(data, samples=None) if calibrated_on is None else Data(calibrated_on)
-    wishes = pipeline.Wishes(precision=precision or facts.label, data=seen)
+    choices = pipeline.RecipeChoices(precision=precision or facts.label, data=seen)
     layer = {
         "optimize": False,
         "compile": False,
@@ -102,7 +102,7 @@ def _recipe(
             "reduce_range": repairs.keeps_to_7_bits(model),
         },
     }
-    return pipeline.resolve_recipe(OnnxSource(str(float_model)), target, wishes, layer)
+    return pipeline.resolve_recipe(OnnxSource(str(float_model)), target, choices, layer)
 
 
 def _recorded(build: Path, calibrated_on: str | None) -> Recipe:

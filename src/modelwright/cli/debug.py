@@ -15,7 +15,15 @@ from modelwright.cli._call import VerbCall, as_python, one_line, say_record
 from modelwright.cli._data import data_options
 from modelwright.cli._exits import NO
 from modelwright.cli._fixing import fix_options
-from modelwright.cli._options import Output, html_option, limit_options, model_options, target_option, verb_options
+from modelwright.cli._options import (
+    Output,
+    component_option,
+    html_option,
+    limit_options,
+    model_options,
+    target_option,
+    verb_options,
+)
 from modelwright.cli._signals import delivered
 from modelwright.cli._streams import write_utf8
 from modelwright.cli._types import Finite, Size
@@ -34,6 +42,7 @@ else:
 
 @click.command("debug")
 @model_options
+@component_option
 @click.option("--reference", type=click.Path(path_type=Path), help="The float model that MODEL was made from.")
 @data_options()
 @click.option("--memory-budget", type=Size(), default="1GiB", show_default=True, help="For tensors held at a time.")
@@ -44,7 +53,7 @@ else:
 @verb_options
 @html_option
 def command(
-    model: str, reference: Path | None, target: str, fail_under_db: float | None, data: Data,
+    model: str, component: str | None, reference: Path | None, target: str, fail_under_db: float | None, data: Data,
     memory_budget: int, repair: dict[str, Any] | None, out: Output,
 ) -> int:  # fmt: skip
     """Where MODEL leaves its reference, tensor by tensor, and which nodes made the noise.
@@ -59,7 +68,7 @@ def command(
         )
     # With --fix the target is asked for its placement; its simulator would be too slow to search with.
     looked = {"data": data, "target": target} if repair is None else {"data": replace(data, samples=None)}
-    calls = [VerbCall("debug", model, reference, **looked, memory_budget=memory_budget)]
+    calls = [VerbCall("debug", model, reference, component=component, **looked, memory_budget=memory_budget)]
     if repair is not None:
         calls.append(VerbCall("repair", model, reference, data=data, target=target, **repair))
     if out.as_python:

@@ -32,8 +32,8 @@ from modelwright.models._guess import (
     symbolic_sizes,
 )
 from modelwright.models._hf import (
-    Choices,
     HfSource,
+    SourceChoices,
     read_config,
     refuse_foreign,
 )
@@ -69,7 +69,6 @@ __all__ = [
     "BuildFolder",
     "BuildPart",
     "BuildSource",
-    "Choices",
     "FileDigest",
     "HfSource",
     "Inspection",
@@ -77,6 +76,7 @@ __all__ = [
     "OnnxSource",
     "PairInspection",
     "Source",
+    "SourceChoices",
     "check_build",
     "digests_of",
     "fetch",

@@ -57,7 +57,7 @@ class HfSource:
 
 
 @dataclass(frozen=True)
-class Choices:
+class SourceChoices:
     """What the user said about the source."""
 
     task: str | None = None
@@ -66,7 +66,7 @@ class Choices:
     random_weights: bool = False
 
 
-def local_source(folder: Path, choices: Choices) -> HfSource:
+def local_source(folder: Path, choices: SourceChoices) -> HfSource:
     if choices.revision is not None:
         raise InputError(
             f"{folder.name} has no revisions",
@@ -116,7 +116,7 @@ def _odd(folder: Path) -> list[str]:
         ) from error
 
 
-def describe(name: str, config: dict[str, Any], choices: Choices) -> HfSource:
+def describe(name: str, config: dict[str, Any], choices: SourceChoices) -> HfSource:
     """The source without its files: what kind of model, and for which task."""
     model_type = config.get("model_type")
     if not isinstance(model_type, str) or not model_type:
@@ -218,7 +218,7 @@ def _class_name(found: Architecture | None, config: dict[str, Any]) -> str | Non
     return next(iter(_architectures(config)), None)
 
 
-def _refuse_remote_code(name: str, config: dict[str, Any], choices: Choices) -> None:
+def _refuse_remote_code(name: str, config: dict[str, Any], choices: SourceChoices) -> None:
     if config.get("auto_map") and not choices.trust_remote_code:
         raise InputError(
             f"{name} wants to run its own Python code",

@@ -19,8 +19,8 @@ from modelwright.models._hf import (
     SMALL_FILES,
     WEIGHT_INDEXES,
     WEIGHTS,
-    Choices,
     HfSource,
+    SourceChoices,
     describe,
     read_config,
     refuse_foreign,
@@ -39,7 +39,7 @@ _SHA256_LENGTH = 64
 T = TypeVar("T")
 
 
-def hub_source(repo: str, choices: Choices) -> HfSource:
+def hub_source(repo: str, choices: SourceChoices) -> HfSource:
     """Resolve an id: one small download (or the local cache), which also names the commit."""
     _require_library(repo)
     config_path = Path(_ask(repo, lambda: _config(repo, choices.revision)))

@@ -10,7 +10,7 @@ from modelwright.errors import InputError, UsageError
 from modelwright.models._build_folder import MANIFEST, read_build
 from modelwright.models._digest import content_digest, folder_digest
 from modelwright.models._facts import model_facts
-from modelwright.models._hf import CONFIG, Choices, HfSource, local_source
+from modelwright.models._hf import CONFIG, HfSource, SourceChoices, local_source
 from modelwright.models._hub import hub_source
 from modelwright.vocabulary import read_task
 
@@ -56,9 +56,9 @@ def resolve(
     random_weights: bool = False,
 ) -> Source:
     """What `model` names: an `.onnx` file, a build folder, a Hugging Face folder, or a model on the Hub."""
-    choices = Choices(task, revision, trust_remote_code, random_weights)
+    choices = SourceChoices(task, revision, trust_remote_code, random_weights)
     if isinstance(model, OnnxSource | HfSource | BuildSource):
-        if choices != Choices():
+        if choices != SourceChoices():
             raise UsageError("the source is said already", cause="it has its own settings", fix="give its name instead")
         return model
     text, path = str(model), Path(model).expanduser()
@@ -99,12 +99,12 @@ def _require_path(path: Path) -> None:
         raise InputError(f"{path.name[:60]} cannot be looked up", cause=cause, fix="Check the path.") from error
 
 
-def _file(path: Path, choices: Choices) -> OnnxSource:
+def _file(path: Path, choices: SourceChoices) -> OnnxSource:
     _refuse_hf_options(path, choices)
     return OnnxSource(str(path.absolute()), read_task(choices.task).head if choices.task else None)
 
 
-def _folder(path: Path, choices: Choices) -> Source:
+def _folder(path: Path, choices: SourceChoices) -> Source:
     place = path.absolute()
     if (place / MANIFEST).is_file():
         _refuse_hf_options(path, choices)
@@ -136,7 +136,7 @@ def _no_model(path: Path) -> InputError:
     )
 
 
-def _refuse_hf_options(path: Path, choices: Choices) -> None:
+def _refuse_hf_options(path: Path, choices: SourceChoices) -> None:
     given = [f"`{name}`" for name in ("revision", "trust_remote_code", "random_weights") if getattr(choices, name)]
     if given:
         raise InputError(

@@ -45,7 +45,7 @@ from modelwright.pipeline._rehearsal import (
     rehearse,
 )
 from modelwright.pipeline._resolve import (
-    Wishes,
+    RecipeChoices,
     resolve_recipe,
 )
 from modelwright.pipeline._results import (
@@ -68,9 +68,9 @@ __all__ = [
     "Plans",
     "Reasons",
     "Recipe",
+    "RecipeChoices",
     "Suggestion",
     "TargetPlan",
-    "Wishes",
     "analyze",
     "analyze_all",
     "assemble",

@@ -26,8 +26,8 @@ _DECIDED = ("policy_version", "reasons")
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """What was said on the command line; None and empty are "not said"."""
+class RecipeChoices:
+    """What was said beside a recipe; None and empty are "not said"."""
 
     precision: str | None = None
     passes: tuple[str, ...] | None = None
@@ -42,7 +42,7 @@ class Wishes:
 def resolve_recipe(
     source: OnnxSource | HfSource,
     target: Target,
-    wishes: Wishes | None = None,
+    choices: RecipeChoices | None = None,
     file: Layer | None = None,
     *,
     planning: bool = False,
@@ -51,20 +51,20 @@ def resolve_recipe(
 
     `planning` runs no code of the user's: dimensions that only a reader knows stay open.
     """
-    wishes, file, asked = wishes or Wishes(), _without_false(file or {}), target
+    choices, file, asked = choices or RecipeChoices(), _without_false(file or {}), target
     target = on_this_host(asked)
     require_layer(file, "the recipe")
     file = {key: value for key, value in file.items() if key not in _DECIDED}
     refuse_conflicts(file, source, target)
-    precision, quantize = _precision(source, target, wishes, file)
+    precision, quantize = _precision(source, target, choices, file)
     layer = merged(_defaults(source, target), file)
-    layer = merged(layer, _said(wishes, layer, target))
+    layer = merged(layer, _said(choices, layer, target))
     layer["target"], layer["precision"] = str(target), precision
     layer["quantize"] = {**(layer["quantize"] or {}), "precision": precision} if quantize else None
-    layer["data"] = data = _data(wishes, layer)
+    layer["data"] = data = _data(choices, layer)
     if data.samples is not None and quantize:
         layer["quantize"]["samples"] = data.samples
-    _spell_out(layer, source, target, wishes, planning=planning)
+    _spell_out(layer, source, target, choices, planning=planning)
     return settle_weights(make_recipe(layer, "the recipe"), target, asked)
 
 
@@ -73,10 +73,10 @@ def _without_false(file: Layer) -> Layer:
     return {key: None if value is False else value for key, value in file.items()}
 
 
-def _precision(source: OnnxSource | HfSource, target: Target, wishes: Wishes, file: Layer) -> tuple[str, bool]:
+def _precision(source: OnnxSource | HfSource, target: Target, choices: RecipeChoices, file: Layer) -> tuple[str, bool]:
     """The precision of the result, and whether a quantize stage has to make it."""
     section = file.get("quantize")
-    asked = wishes.precision or file.get("precision")
+    asked = choices.precision or file.get("precision")
     if asked is None and isinstance(section, dict):
         asked = section.get("precision")
     switched_off = "quantize" in file and section is None
@@ -92,7 +92,7 @@ def _precision(source: OnnxSource | HfSource, target: Target, wishes: Wishes, fi
             cause=f"{target.provider.name} quantizes by itself, and a quantized graph aborts its compiler",
             fix="leave `precision` out, or use fp32 or fp16",
         )
-    if switched_off and wishes.precision is None:
+    if switched_off and choices.precision is None:
         return word, False
     return word, word != "fp32"
 
@@ -117,26 +117,26 @@ def _defaults(source: OnnxSource | HfSource, target: Target) -> Layer:
     }
 
 
-def _said(wishes: Wishes, layer: Layer, target: Target) -> Layer:
+def _said(choices: RecipeChoices, layer: Layer, target: Target) -> Layer:
     said: Layer = {}
-    if wishes.passes is not None:
-        said["optimize"] = {"passes": list(wishes.passes)}
-    if wishes.opset is not None:
+    if choices.passes is not None:
+        said["optimize"] = {"passes": list(choices.passes)}
+    if choices.opset is not None:
         section = "export" if layer["export"] is not None else "optimize"
-        said[section] = {**said.get(section, {}), "opset": wishes.opset}
-    if wishes.compile is False:
+        said[section] = {**said.get(section, {}), "opset": choices.opset}
+    if choices.compile is False:
         said["compile"] = None
-    elif wishes.compile:
+    elif choices.compile:
         _require_compiler(target)
         said["compile"] = {"target": str(target)}
     return said
 
 
-def _data(wishes: Wishes, layer: Layer) -> Data:
+def _data(choices: RecipeChoices, layer: Layer) -> Data:
     """What was said replaces the recipe's data as a whole; how many and by which seed can be said alone."""
-    data = wishes.data or make_data(layer.get("data", {}))
-    seed = data.seed if wishes.seed is None else wishes.seed
-    return replace(data, samples=wishes.samples or data.samples, seed=seed)
+    data = choices.data or make_data(layer.get("data", {}))
+    seed = data.seed if choices.seed is None else choices.seed
+    return replace(data, samples=choices.samples or data.samples, seed=seed)
 
 
 def _require_compiler(target: Target) -> None:
@@ -148,22 +148,24 @@ def _require_compiler(target: Target) -> None:
         )
 
 
-def _spell_out(layer: Layer, source: OnnxSource | HfSource, target: Target, wishes: Wishes, *, planning: bool) -> None:
+def _spell_out(
+    layer: Layer, source: OnnxSource | HfSource, target: Target, choices: RecipeChoices, *, planning: bool
+) -> None:
     """Presets become passes, and an NPU gets fixed shapes, so that the recipe says what will really run."""
     if layer["compile"] is not None:
         layer["compile"] = {**layer["compile"], "target": str(target)}
     if layer["data"].random and isinstance(layer["validation"], dict):
         layer["validation"] = {"samples": MADE_UP_SAMPLES, **layer["validation"]}
     optimize: dict[str, Any] | None = layer["optimize"]
-    if optimize is None and not wishes.dims:
+    if optimize is None and not choices.dims:
         return
     optimize = dict(optimize or {})
     names = [name for word in optimize.get("passes", []) for name in PRESETS.get(word, (word,))]
     optimize["passes"] = list(resolve_passes(names))
     sizes = dict(optimize.get("fix_dims") or ())
     if "fix_dims" not in optimize and isinstance(source, OnnxSource) and target.device in _FIXED_SHAPE_DEVICES:
-        sizes = _sizes(Path(source.path), layer["data"], dict(wishes.dims), planning=planning)
-    optimize["fix_dims"] = sorted({**sizes, **dict(wishes.dims)}.items())
+        sizes = _sizes(Path(source.path), layer["data"], dict(choices.dims), planning=planning)
+    optimize["fix_dims"] = sorted({**sizes, **dict(choices.dims)}.items())
     layer["optimize"] = optimize
 
 

@@ -18,7 +18,7 @@ from modelwright.data import RandomCalibration, calibration_source
 from modelwright.errors import InputError, WrightError
 from modelwright.graph import _load, _summary
 from modelwright.models import OnnxSource
-from modelwright.pipeline import BuildFailure, Wishes, build, build_all, deliver, plan, resolve_recipe
+from modelwright.pipeline import BuildFailure, RecipeChoices, build, build_all, deliver, plan, resolve_recipe
 from modelwright.stages.validate import Gate, run_validate
 from modelwright.store import Store
 from modelwright.targets import parse_target
@@ -81,8 +81,8 @@ def _counted(function, calls):
 
 
 def test_a_target_that_fails_does_not_take_the_others_with_it(source, store):
-    wishes = Wishes(precision="fp32", passes=("conv_activation_fusion",))
-    recipes = [resolve_recipe(source, parse_target(name), wishes) for name in ("qnn-npu", "cpu")]
+    choices = RecipeChoices(precision="fp32", passes=("conv_activation_fusion",))
+    recipes = [resolve_recipe(source, parse_target(name), choices) for name in ("qnn-npu", "cpu")]
     npu, cpu = build_all(source, recipes, store=store)
     assert isinstance(npu, BuildFailure)
     assert "conv_activation_fusion does not suit" in npu.error.problem
@@ -97,8 +97,8 @@ def test_a_function_of_the_users_is_started_once_for_all_targets(source, store, 
         f"    open({str(tmp_path / 'starts')!r}, 'a').write('x')\n"
         f"    yield from [{{'x': np.ones({shape}, np.float32)}}] * 3\n"
     )
-    wishes = Wishes(precision="w8a8", data=Data(f"{tmp_path / 'reader.py'}:samples"))
-    recipes = [resolve_recipe(source, parse_target(name), wishes) for name in ("qnn-npu", "cpu")]
+    choices = RecipeChoices(precision="w8a8", data=Data(f"{tmp_path / 'reader.py'}:samples"))
+    recipes = [resolve_recipe(source, parse_target(name), choices) for name in ("qnn-npu", "cpu")]
     assert all(result.passed for result in build_all(source, recipes, store=store))
     assert (tmp_path / "starts").read_text() == "x"
 
@@ -171,7 +171,9 @@ def _outlier_model(folder):
 def test_a_result_too_far_from_its_export_is_kept_and_marked(tmp_path, store):
     source = _outlier_model(tmp_path)
     layer = {"quantize": {"per_channel": False}}
-    result = build(source, resolve_recipe(source, parse_target("cpu"), Wishes(precision="w8a8"), layer), store=store)
+    result = build(
+        source, resolve_recipe(source, parse_target("cpu"), RecipeChoices(precision="w8a8"), layer), store=store
+    )
     assert not result.passed
     deliver(result, tmp_path / "out", store=store)
     assert json.loads((tmp_path / "out/wright.json").read_text())["passed"] is False
@@ -197,7 +199,7 @@ def test_the_gate_says_how_many_samples_it_ran(source, store, tmp_path):
     assert (made_up.samples, made_up.random_inputs) == (2, True)
     shape = [3, *(dim.dim_value for dim in conv_net().graph.input[0].type.tensor_type.shape.dim[1:])]
     np.savez(tmp_path / "three.npz", **{conv_net().graph.input[0].name: np.ones(shape, np.float32)})
-    recipe = resolve_recipe(source, cpu, Wishes(data=Data(str(tmp_path / "three.npz"))))
+    recipe = resolve_recipe(source, cpu, RecipeChoices(data=Data(str(tmp_path / "three.npz"))))
     given = build(source, recipe, store=store).components[0].validation
     assert (given.samples, given.random_inputs) == (3, False)
 
@@ -258,7 +260,7 @@ def test_a_compiled_model_is_refused(source, store, tmp_path):
 
 def test_a_pass_whose_operators_the_target_does_not_claim_is_refused_unless_forced(source, store):
     recipe = resolve_recipe(
-        source, parse_target("qnn-npu"), Wishes(precision="fp32", passes=("conv_activation_fusion",))
+        source, parse_target("qnn-npu"), RecipeChoices(precision="fp32", passes=("conv_activation_fusion",))
     )
     with pytest.raises(InputError, match="conv_activation_fusion does not suit"):
         build(source, recipe, store=store)

@@ -9,7 +9,7 @@ from onnx import helper
 
 from modelwright.data import RandomCalibration
 from modelwright.models import OnnxSource
-from modelwright.pipeline import Wishes, build, resolve_recipe
+from modelwright.pipeline import RecipeChoices, build, resolve_recipe
 from modelwright.stages.validate import Gate, run_validate
 from modelwright.store import Store
 from modelwright.targets import parse_target, products_saturate
@@ -35,7 +35,10 @@ def source(tmp_path):
 def gate(source, tmp_path):
     def ask(target, precision="w8a8", **quantize):
         recipe = resolve_recipe(
-            source, parse_target(target), Wishes(precision=precision), {"quantize": quantize} if quantize else None
+            source,
+            parse_target(target),
+            RecipeChoices(precision=precision),
+            {"quantize": quantize} if quantize else None,
         )
         with Store(tmp_path / "store") as store:
             return build(source, recipe, store=store).components[0].validation
@@ -80,7 +83,7 @@ def test_nothing_quantized_means_one_way(gate):
 
 def test_a_model_that_came_quantized_is_not_blamed_for_its_kernels(source, tmp_path):
     recipe = resolve_recipe(
-        source, parse_target("cpu"), Wishes(precision="w8a8"), {"quantize": {"reduce_range": False}}
+        source, parse_target("cpu"), RecipeChoices(precision="w8a8"), {"quantize": {"reduce_range": False}}
     )
     with Store(tmp_path / "store") as store:
         built = build(source, recipe, store=store).components[0].final

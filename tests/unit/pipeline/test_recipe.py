@@ -9,7 +9,7 @@ from onnx import TensorProto, helper
 
 from modelwright.errors import InputError, UsageError, WrightError
 from modelwright.models import OnnxSource
-from modelwright.pipeline import Recipe, Wishes, make_recipe, read_layer, resolve_recipe, toml_text
+from modelwright.pipeline import Recipe, RecipeChoices, make_recipe, read_layer, resolve_recipe, toml_text
 from modelwright.targets import Cpu, _isa, parse_target
 from modelwright.vocabulary import Data
 from support.models import conv_net, qdq, save
@@ -43,14 +43,16 @@ def test_auto_becomes_what_the_policy_says(source, target, precision, compiles):
 def test_the_command_line_wins_over_the_file_and_the_file_over_the_policy(source):
     npu = parse_target("qnn-npu")
     assert resolve_recipe(source, npu, file={"precision": "w8a8"}).precision == "w8a8"
-    assert resolve_recipe(source, npu, Wishes(precision="fp16"), {"precision": "w8a8"}).precision == "fp16"
-    kept = resolve_recipe(source, npu, Wishes(precision="w8a8"), {"quantize": {"samples": 5}})
+    assert resolve_recipe(source, npu, RecipeChoices(precision="fp16"), {"precision": "w8a8"}).precision == "fp16"
+    kept = resolve_recipe(source, npu, RecipeChoices(precision="w8a8"), {"quantize": {"samples": 5}})
     assert (kept.quantize.samples, kept.quantize.precision) == (5, "w8a8")
 
 
 def test_an_explicit_precision_is_never_resolved_again(source):
     for target in ("qnn-npu", "cpu", "openvino-npu", "dml-gpu"):
-        assert resolve_recipe(source, parse_target(target), Wishes(precision="w8a8")).quantize.precision == "w8a8"
+        assert (
+            resolve_recipe(source, parse_target(target), RecipeChoices(precision="w8a8")).quantize.precision == "w8a8"
+        )
 
 
 def test_a_quantized_source_keeps_its_own_precision(tmp_path):
@@ -61,13 +63,13 @@ def test_a_quantized_source_keeps_its_own_precision(tmp_path):
 
 def test_an_ep_that_quantizes_by_itself_is_never_handed_qdq(source):
     with pytest.raises(UsageError, match="quantizes by itself"):
-        resolve_recipe(source, parse_target("vitisai-npu"), Wishes(precision="w8a8"))
+        resolve_recipe(source, parse_target("vitisai-npu"), RecipeChoices(precision="w8a8"))
 
 
 @pytest.mark.parametrize("name", ["qnn-npu:soc=x-elite", "cpu", "cpu:isa=vnni", "cpu:isa=host"])
 def test_a_written_recipe_reads_back_to_itself(source, tmp_path, name):
     target = parse_target(name)
-    recipe = resolve_recipe(source, target, Wishes(precision="w8a8"))
+    recipe = resolve_recipe(source, target, RecipeChoices(precision="w8a8"))
     path = tmp_path / "recipe.toml"
     path.write_text(toml_text(recipe), encoding="utf-8")
     tomllib.loads(path.read_text(encoding="utf-8"))
@@ -103,7 +105,7 @@ def test_a_stage_can_be_switched_off(source):
 
 def test_a_target_without_a_compiled_form_refuses_to_compile(source):
     with pytest.raises(UsageError, match="cannot be compiled"):
-        resolve_recipe(source, parse_target("cpu"), Wishes(compile=True))
+        resolve_recipe(source, parse_target("cpu"), RecipeChoices(compile=True))
 
 
 def test_an_npu_gets_fixed_shapes(tmp_path):
@@ -112,7 +114,7 @@ def test_an_npu_gets_fixed_shapes(tmp_path):
     source = OnnxSource(str(save(model, tmp_path)))
     assert resolve_recipe(source, parse_target("qnn-npu")).optimize.fix_dims == (("batch", 1),)
     assert resolve_recipe(source, parse_target("cpu")).optimize.fix_dims == ()
-    assert resolve_recipe(source, parse_target("cpu"), Wishes(dims=(("batch", 4),))).optimize.fix_dims == (
+    assert resolve_recipe(source, parse_target("cpu"), RecipeChoices(dims=(("batch", 4),))).optimize.fix_dims == (
         ("batch", 4),
     )
 
@@ -128,8 +130,8 @@ def test_an_npu_gets_the_shapes_of_the_users_own_data(tmp_path):
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     source = OnnxSource(str(save(model, tmp_path)))
     np.savez(tmp_path / "real.npz", codes=np.zeros((5, 1, 40), np.int32))
-    wishes = Wishes(data=Data(str(tmp_path / "real.npz")))
-    assert resolve_recipe(source, parse_target("qnn-npu"), wishes).optimize.fix_dims == (("codes:0", 1), ("width", 40))
+    choices = RecipeChoices(data=Data(str(tmp_path / "real.npz")))
+    assert resolve_recipe(source, parse_target("qnn-npu"), choices).optimize.fix_dims == (("codes:0", 1), ("width", 40))
 
 
 def test_the_schema_is_published_and_strict():
@@ -146,7 +148,7 @@ def test_nothing_is_made_from_nonsense():
 @pytest.mark.parametrize("word", ["w8a8", "dynamic", "w8a8+fp16"])
 def test_weights_leave_room_for_products_that_saturate_unless_the_target_says_they_do_not(source, word):
     def resolved(target, file=None):
-        return resolve_recipe(source, parse_target(target), Wishes(precision=word), file)
+        return resolve_recipe(source, parse_target(target), RecipeChoices(precision=word), file)
 
     for target in ("cpu", "cpu:isa=avx2", "cpu:isa=avx512", "openvino-cpu"):
         assert resolved(target).quantize.reduce_range is True, target
@@ -161,18 +163,21 @@ def test_weights_leave_room_for_products_that_saturate_unless_the_target_says_th
 
 @pytest.mark.parametrize("word", ["w8a16", "w16a16", "fp16", "int4"])
 def test_weights_without_8_bit_products_keep_all_their_bits(source, word):
-    recipe = resolve_recipe(source, parse_target("cpu"), Wishes(precision=word))
+    recipe = resolve_recipe(source, parse_target("cpu"), RecipeChoices(precision=word))
     assert (recipe.quantize.reduce_range, recipe.reasons.reduce_range) == (False, None)
     if word == "w8a16":
         eight = {"quantize": {"overrides": [{"tensor": "x", "dtype": "uint8"}]}}
-        assert resolve_recipe(source, parse_target("cpu"), Wishes(precision=word), eight).quantize.reduce_range is True
+        assert (
+            resolve_recipe(source, parse_target("cpu"), RecipeChoices(precision=word), eight).quantize.reduce_range
+            is True
+        )
 
 
 def test_a_build_for_this_host_names_the_instruction_set_it_found(source, monkeypatch):
     old, new = (Cpu("Old", 2, 2, 2.0, flags) for flags in (("avx2",), ("avx2", "avx512_vnni")))
     for cpu, isa, reduced in ((old, "avx2", True), (new, "vnni", False)):
         monkeypatch.setattr(_isa, "read_cpu", lambda cpu=cpu: cpu)
-        recipe = resolve_recipe(source, parse_target("cpu:isa=host"), Wishes(precision="w8a8"))
+        recipe = resolve_recipe(source, parse_target("cpu:isa=host"), RecipeChoices(precision="w8a8"))
         assert (recipe.target, recipe.quantize.reduce_range) == (f"cpu:isa={isa}", reduced)
         assert recipe.reasons.reduce_range.startswith("this host")
 
@@ -182,9 +187,9 @@ def test_data_is_a_table_or_a_word_and_the_command_line_may_change_how_many(sour
     word = resolve_recipe(source, cpu, file={"precision": "w8a8", "data": "mine.py:rows"})
     table = resolve_recipe(source, cpu, file={"precision": "w8a8", "data": {"source": "mine.py:rows"}})
     assert word == table
-    fewer = resolve_recipe(source, cpu, Wishes(samples=3, seed=7), {"precision": "w8a8", "data": "mine.py:rows"})
+    fewer = resolve_recipe(source, cpu, RecipeChoices(samples=3, seed=7), {"precision": "w8a8", "data": "mine.py:rows"})
     assert (fewer.data.source, fewer.data.seed, fewer.quantize.samples) == ("mine.py:rows", 7, 3)
-    other = Wishes(precision="w8a8", data=Data("other.py:rows"))
+    other = RecipeChoices(precision="w8a8", data=Data("other.py:rows"))
     assert resolve_recipe(source, cpu, other, {"data": {"source": "mine.py:rows", "scale": 0.5}}).data.scale is None
 
 
