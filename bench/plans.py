@@ -3,17 +3,15 @@
 - `planning`: what a build of 1,000 models for 8 targets each would do, models read from disk, with an empty store.
 - `warm`: CPU seconds of a build of which the store has everything, beside an earlier version, interleaved. Its `wright`
   is named in MODELWRIGHT_BENCH_OLD; without it this part is left out.
-- `parallel`: wall time of one build for 4 targets beside 4 builds of one target, in fresh homes, in alternating order.
-  Needs a machine that does nothing else.
+- `parallel`: wall time of one build for 4 chips, nodes side by side and one at a time, on a machine that does nothing
+  else.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -26,7 +24,8 @@ from onnx import TensorProto, helper, numpy_helper, save
 from bench.build_cost import measure
 from bench.nets import layers
 from modelwright.models import OnnxSource
-from modelwright.pipeline import plan_all, resolve_recipe
+from modelwright.pipeline import BuildResult, build_all, plan_all, resolve_recipe
+from modelwright.plans import LocalExecutor
 from modelwright.store import Store
 from modelwright.targets import parse_target
 
@@ -35,8 +34,9 @@ WRIGHT = str(Path(sys.executable).with_name("wright"))
 EIGHT = ("qnn-npu", "qnn-gpu", "openvino-cpu", "openvino-npu", "openvino-gpu", "cpu", "dml-gpu", "vitisai-npu")
 MODELS, PLANNING_S = 1000, 6.0
 WARM_ROUNDS, WARM_RATIO = 7, 0.5
-FOUR = ("cpu", "qnn-npu", "openvino-npu", "vitisai-npu")
-PARALLEL_ROUNDS, SPEEDUP = 3, 1.6
+# What a vendor of one model for four chips builds: all of it is shared but the compilation.
+FOUR = tuple(f"qnn-npu:htp_arch={arch}" for arch in (68, 73, 75, 79))
+DEPTH, PARALLEL_ROUNDS, SPEEDUP = 24, 3, 1.6
 
 
 def run(parts: tuple[str, ...] = ("planning", "warm", "parallel")) -> dict[str, Any]:
@@ -49,14 +49,15 @@ def run(parts: tuple[str, ...] = ("planning", "warm", "parallel")) -> dict[str, 
 
 def planning(folder: Path) -> dict[str, Any]:
     sources = [OnnxSource(str(_tiny(folder, number))) for number in range(MODELS)]
-    began, steps = time.perf_counter(), 0
+    began, used, steps = time.perf_counter(), time.process_time(), 0
     with Store(folder / "planning/store", read_only=True) as store:
         for source in sources:
             recipes = [resolve_recipe(source, parse_target(name), planning=True) for name in EIGHT]
             steps += sum(len(found) for found in plan_all(source, recipes, store=store))
-    seconds = time.perf_counter() - began
+    seconds, cpu_s = time.perf_counter() - began, time.process_time() - used
     facts = {"models": MODELS, "targets": len(EIGHT), "stages": steps, "seconds": round(seconds, 2)}
-    return {**facts, "limit_s": PLANNING_S, "met": seconds <= PLANNING_S}
+    # One process on one core: what it waits for others on a busy machine is not its cost.
+    return {**facts, "cpu_s": round(cpu_s, 2), "limit_s": PLANNING_S, "met": cpu_s <= PLANNING_S}
 
 
 def _tiny(folder: Path, number: int) -> Path:
@@ -90,27 +91,26 @@ def warm(folder: Path) -> dict[str, Any]:
 
 
 def parallel(folder: Path) -> dict[str, Any]:
-    model = layers(folder / "deep.onnx", 48, width=384, rows=64)
-    took: dict[str, list[float]] = {"together": [], "one at a time": []}
+    """The same plan with one core for nodes and with all of them, in fresh stores, in alternating order."""
+    source = OnnxSource(str(layers(folder / "deep.onnx", DEPTH, width=256)))
+    recipes = [resolve_recipe(source, parse_target(name)) for name in FOUR]
+    cores = len(os.sched_getaffinity(0))
+    took: dict[str, list[float]] = {"side by side": [], "one at a time": []}
     for number in range(PARALLEL_ROUNDS):
         for way in sorted(took, reverse=bool(number % 2)):
-            home = folder / "parallel"
-            began = time.perf_counter()
-            for targets in [FOUR] if way == "together" else [(one,) for one in FOUR]:
-                words = [word for target in targets for word in ("--target", target)]
-                words = [WRIGHT, "build", "-m", str(model), *words, "--precision", "w8a8", "--samples", "16", "-q"]
-                subprocess.run(
-                    words, env={**os.environ, "MODELWRIGHT_HOME": str(home)}, check=True, capture_output=True
-                )
-            took[way].append(time.perf_counter() - began)
-            shutil.rmtree(home)
+            executor = LocalExecutor(cores=cores if way == "side by side" else 1)
+            with Store(folder / f"parallel-{number}-{way}/store") as store:
+                began = time.perf_counter()
+                results = build_all(source, recipes, store=store, executor=executor)
+                took[way].append(time.perf_counter() - began)
+            if not all(isinstance(result, BuildResult) and result.passed for result in results):
+                raise RuntimeError(f"not everything was built: {results}")
     best = {way: statistics.median(found) for way, found in took.items()}
-    speedup = best["one at a time"] / best["together"]
-    rounded = {way: [round(value, 2) for value in found] for way, found in took.items()}
+    speedup = best["one at a time"] / best["side by side"]
     return {
         "targets": FOUR,
-        "cores": len(os.sched_getaffinity(0)),
-        "seconds": rounded,
+        "cores": cores,
+        "seconds": {way: [round(value, 2) for value in found] for way, found in took.items()},
         "speedup": round(speedup, 2),
         "limit": SPEEDUP,
         "met": speedup >= SPEEDUP,
