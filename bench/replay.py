@@ -1,8 +1,8 @@
 """The same builds with two versions of wright: the delivered model files must have the same bytes.
 
 `python -m bench.replay OLD NEW` takes the two commands (paths of `wright`), runs every case with each of them in a home
-of its own, and writes bench/results/replay.json. What the older one made is kept in `--work` and not made again. Each
-intended difference is named in `INTENDED` with its reason; any other one fails.
+of its own, and writes bench/results/replay.json. What a side made is kept in `--work` and not made again. Each intended
+difference is named in `INTENDED` with its reason; any other one fails.
 """
 
 from __future__ import annotations
@@ -114,7 +114,9 @@ def cases() -> Iterator[Case]:
 
 
 def make_models(folder: Path) -> None:
-    """Everything the cases name, seeded."""
+    """Everything the cases name, seeded. Once: a data file that is there already would be appended to."""
+    if folder.exists():
+        return
     sys.path.insert(0, str(ROOT / "tests"))
     from support import models  # the tests' own small models
 
@@ -156,13 +158,15 @@ def _trained(requirement: str, target: Path) -> None:
             target.write_bytes(opened.read(min(found, key=lambda item: item.file_size)))
 
 
-def run_side(wright: Path, work: Path, side: str) -> dict[str, Any]:
+def run_side(wright: Path, work: Path, side: str, only: str = "") -> dict[str, Any]:
     """Exit code and digests of every case, one after the other in one home."""
     (work / side).mkdir(parents=True, exist_ok=True)
     environment = {**os.environ, "MODELWRIGHT_HOME": str(work / side / "home")}
     word = DATA[side] if _takes(wright, DATA[side], environment) else DATA["old"]
     found: dict[str, Any] = {}
     for number, case in enumerate(cases()):
+        if only not in case.name:
+            continue
         out = work / side / f"out-{number}"
         options = [word if option == "DATA" else option for option in case.options]
         words = [str(wright), "build", "-m", case.model, *options, "-o", str(out), "--overwrite", "--json", "-q"]
@@ -199,14 +203,9 @@ def compared(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
         "delivered": delivered,
         "files": files,
         "differences": rows,
-        "seconds": {"old": _total(old), "new": _total(new)},
         "cases": {name: {"exit": item["exit"], "files": item["files"]} for name, item in old.items()},
         "met": delivered >= 40 and all(name in INTENDED for name in differ),
     }
-
-
-def _total(side: dict[str, Any]) -> int:
-    return round(sum(item["seconds"] for item in side.values()))
 
 
 def main() -> int:
@@ -214,14 +213,21 @@ def main() -> int:
     parser.add_argument("old", type=Path)
     parser.add_argument("new", type=Path, nargs="?", help="leave out to make only the older side")
     parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--only", default="", help="run again the cases whose name holds this")
     said = parser.parse_args()
     make_models(said.work / "models")
-    kept = said.work / "old.json"
-    if not kept.exists():
-        kept.write_text(json.dumps(run_side(said.old.absolute(), said.work, "old")))
-    if said.new is None:
+    sides = {}
+    for side, wright in {"old": said.old, "new": said.new}.items():
+        if wright is not None:
+            kept = said.work / f"{side}.json"
+            known = json.loads(kept.read_text()) if kept.exists() else {}
+            if said.only or not known:
+                known |= run_side(wright.absolute(), said.work, side, said.only)
+            kept.write_text(json.dumps(known))
+            sides[side] = known
+    if len(sides) < 2:
         return 0
-    result = compared(json.loads(kept.read_text()), run_side(said.new.absolute(), said.work, "new"))
+    result = compared(sides["old"], sides["new"])
     RESULT.write_text(json.dumps({"benchmark": "replay", **result}, indent=2) + "\n")
     print(json.dumps({key: value for key, value in result.items() if key != "cases"}, indent=2))
     return 0 if result["met"] else 1
