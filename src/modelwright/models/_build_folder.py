@@ -67,7 +67,9 @@ class BuildFolder:
         found = [item for item in self.parts if part in (None, item.name)]
         if len(found) != 1:
             raise UsageError(
-                f"{self.path.name} is a build of several models" if part is None else f"it has no component '{part}'",
+                f"{self.path.name} is a build of several models"
+                if part is None
+                else f"{self.path.name} has no component '{part}'",
                 cause=f"its parts are {', '.join(item.name for item in self.parts)}",
                 fix=f"give one of them as `component`, or point at it: {self.path / self.parts[0].folder}",
             )
