@@ -71,9 +71,9 @@ def broken_extension(found: EntryPoint, cause: str) -> ExecutionError:
 def _entry_point_files() -> tuple[str, ...]:
     """What is installed, as text. importlib.metadata costs as much as the interpreter, and most have no extension."""
     found = []
-    for folder in dict.fromkeys(sys.path):
+    for folder in dict.fromkeys(place or "." for place in sys.path):
         try:
-            names = os.listdir(folder or ".")  # noqa: PTH208 - pathlib is not free either
+            names = os.listdir(folder)  # noqa: PTH208 - pathlib is not free either
         except OSError:
             continue
         for name in names:
