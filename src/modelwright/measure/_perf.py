@@ -187,8 +187,8 @@ class _Run:
         return Throughput(runs, None if batch is None else runs * batch, batch, reason)
 
     def _inputs_from(self) -> str:
-        inputs = self.options.inputs
-        return str(inputs.data) if inputs.data is not None else f"made up, seed {inputs.seed}"
+        data = self.options.inputs.data
+        return f"made up, seed {data.seed}" if data.random else data.source
 
 
 def _interrupted(partial: PerfResult) -> MeasurementInterrupted:
