@@ -15,6 +15,7 @@ from modelwright.graph import (
     ModelDifference,
     ModelSummary,
     StoredWeight,
+    ValueSpec,
     count_macs,
     difference,
     fingerprint,
@@ -85,19 +86,28 @@ def _inspect(name: str | Path, graph: Graph, dims: Mapping[str, int]) -> Inspect
     """Under the name the user gave it."""
     found = replace(summary(graph), path=Path(name))
     biggest = stored_weights(graph)[:_BIGGEST]
-    return Inspection(fingerprint(graph), found, _macs(graph, dims), biggest)
+    return Inspection(fingerprint(graph), found, _macs(graph, found.inputs, dims), biggest)
 
 
-def _macs(graph: Graph, dims: Mapping[str, int]) -> Macs:
+def _macs(graph: Graph, inputs: tuple[ValueSpec, ...], dims: Mapping[str, int]) -> Macs:
     """From what the model declares; where that does not do, from shapes inferred in a child."""
     declared = count_macs(graph)
     if not declared.shapes_missing:
         return declared
+    loose = [dim for value in inputs for dim in value.shape or (None,) if not isinstance(dim, int) and dim not in dims]
+    if loose:
+        # Nothing could be inferred that does not depend on it.
+        why = "a dimension of an input is not known" if loose[0] is None else f"the dimension {loose[0]} is not fixed"
+        return _without_shapes(declared, why)
     try:
         return run(inferred_macs.call(str(graph.path), dict(dims)), timeout=_INFER_S, size=graph.file_bytes).unwrap()
     except WrightError as error:
         words = f"the shapes around it are not known, and inferring them failed: {error.cause or error.problem}"
-        return replace(declared, uncounted=tuple(replace(item, reason=words) for item in declared.uncounted))
+        return _without_shapes(declared, words)
+
+
+def _without_shapes(declared: Macs, why: str) -> Macs:
+    return replace(declared, uncounted=tuple(replace(item, reason=why) for item in declared.uncounted))
 
 
 @task
