@@ -50,6 +50,20 @@ def test_fifty_samples_cannot_see_five_points(wright):
     assert "samples would if nothing is lost (90 % power)" in answer.out
 
 
+def test_samples_are_added_to_a_record_until_they_decide(wright, tmp_path):
+    words = ("eval", MODEL, "--reference", MODEL, *TASK, "--max-drop", "5pt")
+    first = wright(*words, "--samples", "50")
+    assert first.code == 6
+    record = first.err.splitlines()[-1].removeprefix("record ")
+    more = wright(*words, "--samples", "150", "--retry", record, "--save", "more.json", "--json")
+    assert (more.code, more.json["verdict"], more.json["data"]["selected"]) == (0, "pass", 200)
+    shown = wright("show", "more.json", "--json").json
+    assert shown["record"]["refs"][0].startswith(record)
+    other = wright("eval", MODEL, "--reference", MODEL, *TASK[:-2], "--retry", record)
+    assert other.code == 2
+    assert "the samples differ" in other.err
+
+
 def test_raw_outputs_are_compared_and_gated(wright, damaged, tmp_path):
     gate = ("--data", "random", "--samples", "4", "--outputs", "--min-cosine", "0.999")
     assert wright("eval", MODEL, "--reference", MODEL, *gate).code == 0

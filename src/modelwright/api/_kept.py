@@ -7,7 +7,6 @@ import inspect
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from modelwright._call import spoken
@@ -15,7 +14,7 @@ from modelwright._json import plain
 from modelwright._lazy import lazy
 from modelwright.api._kinds import Facts, facts_of
 from modelwright.api._opened import opened
-from modelwright.errors import StoreError
+from modelwright.errors import WrightError
 from modelwright.vocabulary import Result
 
 if TYPE_CHECKING:
@@ -66,23 +65,29 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def kept(result: R, *, refs: tuple[str, ...] = ()) -> R:
-    """The answer, kept. A store that cannot be written costs the record, and is said; it never costs the answer."""
+    """The answer, kept. What keeps it from being kept is said; it never costs the answer."""
     Result.html = staticmethod(_html)
+    try:
+        _keep(result, refs)
+    except (WrightError, ValueError) as error:  # JSON has no NaN
+        logging.getLogger(__name__).warning("this answer is not kept as a record: %s", error)
+    except KeyboardInterrupt as stop:
+        stop.partial = result  # type: ignore[attr-defined]
+        raise
+    return result
+
+
+def _keep(result: Result, refs: tuple[str, ...]) -> None:
     asked = _asked.get() or _Asked()
     facts = facts_of(result, asked.arguments)
     if facts is None:
-        return result
+        return
     record = evidence.make_record(_head(result, facts, asked, refs), result)
     object.__setattr__(result, "record_text", record.text)
     store: Store | None = asked.arguments.get("store")
-    try:
-        with opened(store) as place:
-            evidence.keep_record(place, record)
-    except StoreError as error:
-        logging.getLogger(__name__).warning("this answer is not kept as a record: %s", error)
-    else:
-        object.__setattr__(result, "record_id", record.id)
-    return result
+    with opened(store) as place:
+        evidence.keep_record(place, record)
+    object.__setattr__(result, "record_id", record.id)
 
 
 def _head(result: Result, facts: Facts, asked: _Asked, refs: tuple[str, ...]) -> evidence.RecordHead:
@@ -112,7 +117,10 @@ def _json_form(value: Any) -> Any:
         return [_json_form(item) for item in value]
     if type(value).__name__ in ("Target", "Builds", "BuildResult"):
         return str(getattr(value, "source", value)) if not isinstance(value, Result) else value.kind
-    return str(value) if isinstance(value, Path) else plain(value)
+    try:
+        return plain(value)
+    except TypeError:  # a number of numpy, for example
+        return str(value)
 
 
 def _html(result: Result) -> str:

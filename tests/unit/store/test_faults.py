@@ -17,11 +17,23 @@ from modelwright.store import Produced, Store, _fs
 FILES = {"m.onnx": b"graph", "w/m.data": b"w" * (3 << 20)}
 
 
-@pytest.mark.parametrize("scenario", ["once", "reuse", "put", "gc", "discard", "materialize", "link", "beside"])
+@pytest.mark.parametrize(
+    "scenario", ["once", "reuse", "put", "record", "gc", "discard", "materialize", "link", "beside"]
+)
 def test_a_kill_at_any_step_leaves_a_usable_store(tmp_path, script, result, scenario) -> None:
     steps = result(script("kill_everywhere", tmp_path, scenario))
     commits = [step for step in steps if step.startswith("commit")]
-    least = {"once": 50, "reuse": 80, "put": 50, "gc": 10, "discard": 4, "materialize": 30, "link": 12, "beside": 30}
+    least = {
+        "once": 50,
+        "reuse": 80,
+        "put": 50,
+        "record": 30,
+        "gc": 10,
+        "discard": 4,
+        "materialize": 30,
+        "link": 12,
+        "beside": 30,
+    }
     assert len(steps) >= least[scenario]
     assert commits, steps
 
