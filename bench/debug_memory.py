@@ -26,9 +26,9 @@ TOOLS = Path(__file__).parent
 OURS = """
 import sys
 from modelwright.diagnosis._run import DebugRequest, run_debug
-from modelwright.data import RandomCalibration
+from modelwright.data import DataSource
 from modelwright.targets import parse_target
-data, samples = RandomCalibration(), int(sys.argv[3])
+data, samples = DataSource(), int(sys.argv[3])
 request = DebugRequest(sys.argv[1], sys.argv[2], parse_target("cpu"), data, samples, 1 << 30, {origin})
 report = run_debug(request)
 print("ROWS", len(report.activations), len(report.weights))
@@ -145,7 +145,7 @@ def _models(name: str, folder: Path) -> tuple[Path, Path]:
 
 
 def _write(name: str, wanted: Path, out: Path) -> None:
-    from modelwright.data import RandomCalibration
+    from modelwright.data import DataSource
     from modelwright.stages.quantize import QuantizeParams, run_quantize
 
     if name == "bert":
@@ -155,7 +155,7 @@ def _write(name: str, wanted: Path, out: Path) -> None:
         write_bert(wanted, 12)
     else:
         write_resnet50(wanted)
-    run_quantize(str(wanted), str(out), QuantizeParams("w8a8", samples=1), RandomCalibration())
+    run_quantize(str(wanted), str(out), QuantizeParams("w8a8", samples=1), DataSource())
 
 
 def write_resnet50(path: Path) -> None:

@@ -20,9 +20,9 @@ LIMITS = {"peak_memory": 0.6, "cpu_seconds": 1.15}
 
 OURS = """
 import resource, sys, time
-from modelwright.data._calibration import RandomCalibration
+from modelwright.data import DataSource
 from modelwright.stages.quantize import QuantizeParams, run_quantize
-run_quantize(sys.argv[1], sys.argv[2], QuantizeParams("w8a8", samples=int(sys.argv[3])), RandomCalibration())
+run_quantize(sys.argv[1], sys.argv[2], QuantizeParams("w8a8", samples=int(sys.argv[3])), DataSource())
 """
 
 BARE = """

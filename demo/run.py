@@ -9,15 +9,13 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 from rich.console import Console
 from rich.rule import Rule
 
 ROOT = Path(__file__).parent.parent
 MODEL = "demo/fashion_cnn.onnx"
-REAL = ("--data", "demo/calibration.py:images")
-LABELLED = ("--data", "demo/fashion_test.npz", "--scale", "1/255")
-BUILD = ("build", "-m", MODEL, "--target", "cpu", "--target", "qnn-npu", *REAL)
+DATA = ("--data", "demo/fashion_test.npz", "--scale", "1/255")
+BUILD = ("build", "-m", MODEL, "--target", "cpu", "--target", "qnn-npu", *DATA)
 console = Console(highlight=False)
 
 
@@ -32,31 +30,24 @@ def main() -> int:
     step("Where would it run on the NPU? Its own partitioner answers")
     wright("analyze", "demo-out/qnn-npu", "--target", "qnn-npu")
     step("Is int8 faster on this CPU? Only a proven difference counts")
-    wright("build", "-m", MODEL, "--target", "cpu", "--precision", "w8a8", *REAL, "-o", "demo-out/cpu-int8")
-    one_image(ROOT / "demo-out/image.npz")
+    wright("build", "-m", MODEL, "--target", "cpu", "--precision", "w8a8", *DATA, "-o", "demo-out/cpu-int8")
     compared = ("fp32=demo-out/cpu", "int8=demo-out/cpu-int8")
-    wright("compare", *compared, "--data", "demo-out/image.npz", "--budget", "45")
+    wright("compare", *compared, *DATA, "--budget", "45")
     step("Where does the time go?")
     wright("perf", "demo-out/cpu", "--duration", "2", "--op-trace", "--trace-html", "demo-out/trace.html")
     step("An int8 build whose calibration images were too dark: does it still see?")
     wright("build", "-m", MODEL, "--target", "cpu", "-r", "demo/naive_int8.toml", "-o", "demo-out/naive-int8")
-    judged = ("--reference", "demo-out/cpu", *LABELLED, "--task", "image-classification", "--max-drop", "3pt")
+    judged = ("--reference", "demo-out/cpu", *DATA, "--task", "image-classification", "--max-drop", "3pt")
     wright("eval", "demo-out/naive-int8", *judged, may_say_no=True)
     step("Where was it lost, and what is the smallest repair?")
     models = ("demo-out/naive-int8", "--reference", "demo-out/cpu/model.onnx")
     repair = ("--fix", "--target-drop", "2pt", "--samples", "1000", "-o", "demo-out/repaired")
-    wright("debug", *models, *LABELLED, *repair, "--html", "demo-out/debug.html")
+    wright("debug", *models, *DATA, *repair, "--html", "demo-out/debug.html")
     wright("eval", "demo-out/repaired", *judged)
     step("Nothing twice: the first build again")
     seconds = wright(*BUILD, "-o", "demo-out")
     console.print(f"[bold]The second build took {seconds:.1f} s: everything came from the store.[/]")
     return 0
-
-
-def one_image(path: Path) -> None:
-    """A real picture: on made-up noise the two models would be compared where neither was meant to work."""
-    with np.load(ROOT / "demo/fashion_test.npz") as data:
-        np.savez(path, image=data["image"][-1:].astype(np.float32) / 255.0)
 
 
 def step(title: str) -> None:

@@ -37,7 +37,7 @@ def test_a_reader_that_does_not_return_is_an_input_error_about_the_reader(wright
     (tmp_path / "mine.py").write_text(f"def read():\n    print('not JSON', flush=True)\n    {body}\n    yield {{}}\n")
     answer = wright("quantize", model, "-p", "w8a8", "--data", "mine.py:read", "--memory", "1GB", "--json")
     assert answer.code == 3, answer.err
-    assert answer.json["error"]["problem"] == "the calibration reader mine.py:read failed"
+    assert answer.json["error"]["problem"] == "the data function mine.py:read failed"
     assert why in answer.json["error"]["cause"]
 
 

@@ -66,6 +66,6 @@ CASES: tuple[Reader, ...] = (
     _gives("gives text", "{'x': 'abc'}"),
     _gives("gives another name", "{'y': np.ones((1, 4), np.float32)}"),
     _gives("gives another shape", "{'x': np.ones((1, 5), np.float32)}"),
-    _gives("gives another type", "{'x': np.ones((1, 4), np.float64)}"),
+    _gives("gives another type", "{'x': np.ones((1, 4), np.int32)}"),
     _gives("gives rows of different lengths", "{'x': [[1.0], [1.0, 2.0]]}"),
 )  # fmt: skip

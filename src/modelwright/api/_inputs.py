@@ -1,14 +1,31 @@
-"""The inputs that perf and compare feed."""
+"""The data that perf, compare, eval and debug feed."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
+from modelwright.api._model import source_of
 from modelwright.measure import InputChoice
+from modelwright.models import HfSource
 from modelwright.vocabulary import Data, InputSpec, as_data
+
+if TYPE_CHECKING:
+    from modelwright.api._model import Model
+
+
+def data_for(data: Data | str | None, *models: Model) -> Data:
+    """What was said; a Hugging Face model among those that are fed brings its own processor."""
+    said = as_data(data)
+    if said.random or said.processor is not None:
+        return said
+    sources = (source_of(model) for model in models)
+    folders = (source.folder for source in sources if isinstance(source, HfSource))
+    return replace(said, processor=next((folder for folder in folders if folder is not None), None))
 
 
 def input_choice(
-    data: Data | str | None, batch: int | None, dims: Mapping[str, int] | None, recorded: InputSpec | None = None
+    data: Data, batch: int | None, dims: Mapping[str, int] | None, recorded: InputSpec | None = None
 ) -> InputChoice:
-    return InputChoice(as_data(data), batch, dict(dims or {}), recorded)
+    return InputChoice(data, batch, dict(dims or {}), recorded)

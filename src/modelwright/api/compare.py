@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from modelwright import evidence, measure
-from modelwright.api._inputs import input_choice
+from modelwright.api._inputs import data_for, input_choice
 from modelwright.api._kept import kept, verb
 from modelwright.api._model import file_of
 from modelwright.api._opened import opened
@@ -51,6 +51,7 @@ def compare(
     """
     then = None if against is None else _then(against, store)
     ready = [_built(arm, target, store, on_progress) for arm in arms]
+    models = [measure.parse_arm(arm).model for arm in arms]
     if then is not None and len(ready) == 1:
         ready.append(replace(measure.parse_arm(ready[0]), name="again"))
         measure_duplicates = True
@@ -63,7 +64,7 @@ def compare(
         by=tuple(by),
         max_slowdown=max_slowdown,
         allow_different=allow_different,
-        inputs=input_choice(data, batch, dims),
+        inputs=input_choice(data_for(data, *models), batch, dims),
         measure_duplicates=measure_duplicates,
         wait=wait,
         retry=_earlier(retry, store),

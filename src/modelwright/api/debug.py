@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelwright import diagnosis
+from modelwright.api._inputs import data_for
 from modelwright.api._kept import kept, verb
 from modelwright.api._model import file_of, source_of
 from modelwright.diagnosis import DebugReport
 from modelwright.models import OnnxSource
 from modelwright.store import Store
 from modelwright.targets import Target, parse_target
-from modelwright.vocabulary import Data, OnProgress, as_data
+from modelwright.vocabulary import Data, OnProgress
 
 if TYPE_CHECKING:
     from modelwright.api._model import Model
@@ -42,7 +43,7 @@ def debug(
         part = None if isinstance(source_of(reference), OnnxSource) else component
         before = file_of(reference, cpu, component=part, store=store, on_progress=on_progress)
     options = diagnosis.DebugOptions(
-        data=as_data(data),
+        data=data_for(data, model, *([] if reference is None else [reference])),
         memory_budget=memory_budget,
         target=None if target is None else chosen,
         recorded=(before or looked_at).inputs,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelwright import evaluation
+from modelwright.api._inputs import data_for
 from modelwright.api._kept import kept, verb
 from modelwright.api._model import artifact_of
 from modelwright.api.read import read
@@ -17,7 +18,7 @@ from modelwright.evidence import Record
 from modelwright.judge import Allowance, as_allowance
 from modelwright.store import Store
 from modelwright.targets import Target, parse_target
-from modelwright.vocabulary import Data, OnProgress, as_data
+from modelwright.vocabulary import Data, OnProgress
 
 if TYPE_CHECKING:
     from modelwright.api._model import Model
@@ -67,7 +68,7 @@ def evaluate(
             result = evaluation.evaluate(
                 candidate.path,
                 reference,
-                as_data(data),
+                data_for(data, model),
                 task,
                 options,
                 retry=earlier.payload if earlier is not None else None,

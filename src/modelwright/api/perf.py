@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from modelwright import measure
-from modelwright.api._inputs import input_choice
+from modelwright.api._inputs import data_for, input_choice
 from modelwright.api._kept import kept, verb
 from modelwright.api._model import ModelFile, file_of
 from modelwright.measure import PerfResult, ProcessWatch, TelemetryResult
@@ -60,7 +60,7 @@ def perf(
         threads=threads,
         provider_options=dict(provider_options or {}),
         runtime=runtime,
-        inputs=input_choice(data, batch, dims, file.inputs),
+        inputs=input_choice(data_for(data, model), batch, dims, file.inputs),
         wait=wait,
         op_trace=op_trace,
         trace_chrome=Path(trace_chrome) if trace_chrome is not None else None,

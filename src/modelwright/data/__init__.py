@@ -1,23 +1,22 @@
-"""Samples: where they come from, and reading them one at a time."""
+"""Samples: where they come from, and how they become what a model is fed. Read in a child only."""
 
-from modelwright.data._calibration import (
-    CalibrationSource,
-    RandomCalibration,
-    ReaderCalibration,
-    SampleHash,
-    Samples,
-    calibration_source,
-    data_bytes,
-    rows,
-    samples,
-)
-from modelwright.data._calibration import (
-    identity as calibration_identity,
+from modelwright.data._arrays import (
+    read_array,
+    read_npz,
 )
 from modelwright.data._drawn import (
+    SampleHash,
     data_sizes,
     draw,
     drawn,
+    first_feeds,
+    try_data,
+)
+from modelwright.data._feeds import (
+    Feeder,
+    TakenInput,
+    refuse_idle_scale,
+    split,
 )
 from modelwright.data._function import (
     UserFunction,
@@ -27,29 +26,52 @@ from modelwright.data._generate import (
 )
 from modelwright.data._given import (
     check_inputs,
-    load_npz,
-    read_array,
-    read_npz,
+)
+from modelwright.data._open import (
+    open_data,
+    require_there,
+)
+from modelwright.data._prepare import (
+    Preparer,
+)
+from modelwright.data._rows import (
+    Row,
+    Rows,
+    by_number,
+)
+from modelwright.data._source import (
+    DataSource,
+    Sample,
+    Samples,
+    samples,
+    source_for,
 )
 
 __all__ = [
-    "CalibrationSource",
-    "RandomCalibration",
-    "ReaderCalibration",
+    "DataSource",
+    "Feeder",
+    "Preparer",
+    "Row",
+    "Rows",
+    "Sample",
     "SampleHash",
     "Samples",
+    "TakenInput",
     "UserFunction",
-    "calibration_identity",
-    "calibration_source",
+    "by_number",
     "check_inputs",
-    "data_bytes",
     "data_sizes",
     "draw",
     "drawn",
+    "first_feeds",
     "generate",
-    "load_npz",
+    "open_data",
     "read_array",
     "read_npz",
-    "rows",
+    "refuse_idle_scale",
+    "require_there",
     "samples",
+    "source_for",
+    "split",
+    "try_data",
 ]

@@ -1,26 +1,23 @@
-"""Samples of a reader, drawn once in a child and kept as files: the user's function runs there and nowhere else."""
+"""What happens to data in a child before a stage sees it: it is drawn, tried, or asked for its sizes."""
 
 from __future__ import annotations
 
 import contextlib
-import itertools
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from modelwright._json import dumps
 from modelwright._lazy import lazy
 from modelwright._scratch import scratch
-from modelwright.data._calibration import (
-    CalibrationSource,
-    DrawnCalibration,
-    DrawnSample,
-    ReaderCalibration,
-    calibration_source,
-    call_reader,
-    samples,
-    samples_digest,
-)
-from modelwright.graph import load
+from modelwright.data._open import open_data
+from modelwright.data._prepare import Preparer
+from modelwright.data._rows import Row
+from modelwright.data._source import DataSource, Drawn, DrawnRow, samples
+from modelwright.errors import InputError
+from modelwright.graph import load, summary
 from modelwright.models import sizes_in
 from modelwright.vocabulary import Data, OnProgress
 from modelwright.worker import progress, run, task
@@ -33,56 +30,133 @@ else:
 
 # Seconds between two samples.
 _PATIENCE_S = 600.0
+Arrays = Mapping[str, "NDArray[Any]"]
 
 
 @contextlib.contextmanager
-def drawn(
-    source: CalibrationSource, count: int, place: Path, on_progress: OnProgress | None = None
-) -> Iterator[CalibrationSource]:
-    """The source as files for as long as this lasts; one that is no reader as it is."""
-    if not isinstance(source, ReaderCalibration):
+def drawn(source: DataSource, count: int, place: Path, on_progress: OnProgress | None = None) -> Iterator[DataSource]:
+    """The source with its rows in files for as long as this lasts; one that is in files already as it is."""
+    if not source.unread:
         yield source
         return
     with scratch("samples", place) as folder:
         yield draw(source, count, folder, on_progress)
 
 
-def draw(
-    source: CalibrationSource, count: int, folder: Path, on_progress: OnProgress | None = None
-) -> CalibrationSource:
+def draw(source: DataSource, count: int, folder: Path, on_progress: OnProgress | None = None) -> DataSource:
     """The same in a folder of the caller's."""
-    if not isinstance(source, ReaderCalibration):
+    if not source.unread:
         return source
-    call = draw_samples.call(source.path, str(folder), count)
-    found = run(call, timeout=_PATIENCE_S, on_progress=on_progress).unwrap()
-    return DrawnCalibration(str(folder), source.path, found)
+    call = draw_rows.call(source.data, str(folder), count)
+    return replace(source, drawn=run(call, timeout=_PATIENCE_S, on_progress=on_progress).unwrap())
 
 
 def data_sizes(data: Data, model: Path) -> dict[str, int]:
-    """The symbolic dimensions that the first sample shows, looked at in a child."""
-    return run(read_sizes.call(calibration_source(data), str(model)), timeout=_PATIENCE_S).unwrap()
+    """The symbolic dimensions that the first sample shows."""
+    return run(read_sizes.call(DataSource(data), str(model)), timeout=_PATIENCE_S).unwrap()
+
+
+def try_data(source: DataSource, model: Path | None = None) -> None:
+    """Raise what is wrong with the data now, before anything expensive: with its first sample as the model takes it,
+    or with its first row where there is no model yet."""
+    if not source.random:
+        run(try_first.call(source, None if model is None else str(model)), timeout=_PATIENCE_S).unwrap()
+
+
+def first_feeds(source: DataSource, model: Path, rows: int | None) -> dict[str, NDArray[Any]]:
+    """One run's worth: so many rows together, or as many as the model takes at once."""
+    return dict(run(read_feeds.call(source, str(model), rows), timeout=_PATIENCE_S).unwrap())
 
 
 @task
-def draw_samples(reference: str, folder: str, count: int) -> tuple[DrawnSample, ...]:
-    """At most `count` samples of the reader, each array in a file."""
-    found = []
-    for index, sample in enumerate(itertools.islice(call_reader(reference), count)):
-        found.append(DrawnSample(_kept(sample, Path(folder), index), samples_digest([sample])))
-        progress(f"drawing sample {index + 1} of {count}", (index + 1) / count)
-    return tuple(found)
+def draw_rows(data: Data, folder: str, count: int) -> Drawn:
+    """At most `count` rows, each array in a file."""
+    rows, found = open_data(data), []
+    for place, (_, row) in enumerate(rows.chosen(data, count)):
+        found.append(_kept(row, Path(folder), place))
+        progress(f"drawing sample {place + 1} of {count}", (place + 1) / count)
+    return Drawn(folder, rows.kind, tuple(found))
 
 
 @task
-def read_sizes(source: CalibrationSource, model: str) -> dict[str, int]:
+def read_sizes(source: DataSource, model: str) -> dict[str, int]:
     graph = load(model)
     return sizes_in(next(iter(samples(source, graph, 1))), graph)
 
 
-def _kept(sample: dict[str, NDArray[Any]], folder: Path, index: int) -> tuple[tuple[str, str, str], ...]:
+@task
+def read_feeds(source: DataSource, model: str, rows: int | None) -> dict[str, NDArray[Any]]:
+    graph = load(model)
+    fixed = [value.shape[0] for value in summary(graph).inputs if value.shape]
+    count = rows or max((size for size in fixed if isinstance(size, int)), default=1)
+    there = None if source.random else source.rows().count
+    if rows is not None and there is not None and there < rows:
+        raise InputError(
+            f"a run of {rows} rows cannot be made of {there}",
+            cause="each row of the data is one sample",
+            fix=f"Give {rows} rows, or ask for a smaller `batch`.",
+        )
+    return next(iter(replace(samples(source, graph, count), together=count)))
+
+
+@task
+def try_first(source: DataSource, model: str | None) -> None:
+    if model is not None:
+        next(iter(samples(source, load(model), 1)))
+        return
+    rows = source.rows()
+    first = next((row for _, row in rows.chosen(source.data, 1)), None)
+    if first is None:
+        raise InputError("there is no sample", cause=f"{source.data.source} gave none", fix="Give at least one.")
+    Preparer((), source.data, rows.label_names, rows.shared).tried(first)
+
+
+class SampleHash:
+    """SHA-256 over names, types, shapes and values, in order."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+
+    def add(self, sample: Arrays) -> None:
+        for name in sorted(sample):
+            array = np.ascontiguousarray(sample[name])
+            self._hash.update(f"{name}:{array.dtype.str}:{array.shape};".encode())
+            self._hash.update(array.data)
+
+    def hexdigest(self) -> str:
+        return self._hash.hexdigest()
+
+
+def samples_digest(drawn: Iterable[Arrays]) -> str:
+    total = SampleHash()
+    for sample in drawn:
+        total.add(sample)
+    return total.hexdigest()
+
+
+def _kept(row: Row, folder: Path, index: int) -> DrawnRow:
+    """Pictures become arrays; what is neither an array nor plain text or numbers is left behind."""
+    arrays = {name: array for name, value in row.items() if (array := _as_array(value)) is not None}
+    rest = {name: value for name, value in row.items() if name not in arrays and _is_plain(value)}
     kept = []
-    for position, (name, array) in enumerate(sample.items()):
+    for position, (name, array) in enumerate(arrays.items()):
         file = f"{index:06}-{position:03}.npy"
         np.save(folder / file, array, allow_pickle=False)
         kept.append((name, array.dtype.name, file))
-    return tuple(kept)
+    text = dumps(rest)
+    return DrawnRow(tuple(kept), text, hashlib.sha256(f"{samples_digest([arrays])}{text}".encode()).hexdigest())
+
+
+def _is_plain(value: Any) -> bool:
+    try:
+        dumps(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _as_array(value: Any) -> NDArray[Any] | None:
+    if isinstance(value, str | int | float | Path | dict) or value is None:
+        return None
+    array = np.asarray(value)
+    return None if array.dtype.hasobject or array.dtype.kind == "U" else array

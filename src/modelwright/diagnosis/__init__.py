@@ -13,12 +13,6 @@ from modelwright.diagnosis._run import (
     DebugRequest,
     run_debug,
 )
-from modelwright.diagnosis._stream_data import (
-    Feed,
-    Sample,
-    data_source,
-    make_feed,
-)
 from modelwright.diagnosis._types import (
     Activation,
     DataFacts,
@@ -41,17 +35,13 @@ __all__ = [
     "DebugRequest",
     "DebugSummary",
     "DecibelSpread",
-    "Feed",
     "NoiseShare",
     "OutputScore",
-    "Sample",
     "Unmatched",
     "View",
     "WeightScore",
-    "data_source",
     "debug",
     "label",
-    "make_feed",
     "run_debug",
     "view",
 ]

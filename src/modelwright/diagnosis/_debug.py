@@ -6,9 +6,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from modelwright._scratch import scratch
-from modelwright.data import data_bytes, draw
+from modelwright.data import draw, source_for
 from modelwright.diagnosis._run import DebugRequest, run_debug
-from modelwright.diagnosis._stream_data import data_source
 from modelwright.diagnosis._types import DEFAULT_BUDGET, DEFAULT_SAMPLES, DebugInterrupted, DebugReport
 from modelwright.errors import UsageError
 from modelwright.graph import model_bytes
@@ -81,18 +80,17 @@ def _request(wanted: Path, quantized: Path, options: DebugOptions, target: Targe
         float_model=str(wanted),
         quant_model=str(quantized),
         target=target,
-        source=data_source(options.data, wanted, options.recorded),
+        source=source_for(options.data, wanted, options.recorded),
         samples=options.data.samples or DEFAULT_SAMPLES,
         budget=options.memory_budget,
         origin=options.origin,
-        scale=options.data.scale,
         so_far=str(so_far),
     )
 
 
 def _needed(request: DebugRequest) -> int | None:
     """The bytes it works on, and those it may hold at a time; unknown when the user's own code gives the samples."""
-    data = data_bytes(request.source)
+    data = request.source.size_bytes()
     models = (request.float_model, request.quant_model)
     return None if data is None else sum(map(model_bytes, models)) + data + request.budget
 

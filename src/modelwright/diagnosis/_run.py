@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from modelwright.data import CalibrationSource
+from modelwright.data import DataSource, Samples, samples
 from modelwright.diagnosis._match import FOLDABLE, Matching, match
 from modelwright.diagnosis._match_view import DEQUANTIZE, QUANTIZE, View, label, view
 from modelwright.diagnosis._match_weights import WeightPair, match_weights
 from modelwright.diagnosis._rows import activation_rows, output_rows, shares, spread, weight_rows
 from modelwright.diagnosis._stream import Streamed, StreamJob, stream
-from modelwright.diagnosis._stream_data import Feed, make_feed
 from modelwright.diagnosis._types import (
     DataFacts,
     DebugReport,
@@ -38,11 +37,10 @@ class DebugRequest:
     float_model: str
     quant_model: str
     target: Target
-    source: CalibrationSource
+    source: DataSource
     samples: int
     budget: int
     origin: bool
-    scale: float | None = None
     so_far: str | None = None
 
 
@@ -63,7 +61,7 @@ class _Sides:
 def run_debug(request: DebugRequest) -> DebugReport:
     """Match, then compare weights, then run both models."""
     sides = _sides(request)
-    feed = make_feed(request.source, sides.wanted.graph, request.samples, request.scale)
+    feed = samples(request.source, sides.wanted.graph, request.samples)
     strangers = _strangers(sides)
     if strangers is not None:
         return _report(request, sides, feed, None, ("no_match", strangers))
@@ -83,7 +81,7 @@ def run_debug(request: DebugRequest) -> DebugReport:
     return _report(request, sides, feed, found, _verdict(sides, found))
 
 
-def _part(request: DebugRequest, sides: _Sides, feed: Feed, found: Streamed) -> DebugReport:
+def _part(request: DebugRequest, sides: _Sides, feed: Samples, found: Streamed) -> DebugReport:
     """The report of a comparison that is not finished."""
     seen = replace(found, tracks=[track for track in found.tracks if track.cumulative.samples])
     compared = f"{len(seen.tracks)} of {len(found.tracks)} tensors were compared, the first ones on {found.samples} of"
@@ -165,7 +163,7 @@ def _verdict(sides: _Sides, found: Streamed) -> tuple[DebugStatus, str | None]:
 
 
 def _report(
-    request: DebugRequest, sides: _Sides, feed: Feed, found: Streamed | None, verdict: tuple[DebugStatus, str | None]
+    request: DebugRequest, sides: _Sides, feed: Samples, found: Streamed | None, verdict: tuple[DebugStatus, str | None]
 ) -> DebugReport:
     rows = activation_rows(sides.wanted, found.tracks) if found else ()
     outputs = output_rows(sides.ends, found.outputs, found.executed) if found else ()
@@ -177,7 +175,7 @@ def _report(
         quant_model=Path(request.quant_model).name,
         target=str(request.target),
         samples=found.samples if found else 0,
-        data=DataFacts(request.source.kind, feed.random, found.samples if found else 0, request.scale),
+        data=DataFacts(feed.kind, feed.random, found.samples if found else 0, request.source.data.scale),
         runtimes=_runtimes(found),
         model_outputs=outputs,
         activations=rows,

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from modelwright.data import Samples
 from modelwright.diagnosis._match import Pair
 from modelwright.diagnosis._match_view import View
-from modelwright.diagnosis._stream_data import Feed, as_declared
 from modelwright.diagnosis._stream_model import FED, SHADOW, Shadow, shadow_of, shown, sized
 from modelwright.diagnosis._stream_sums import LocalNoise, NoiseTally, local_noise
 from modelwright.metrics import Accumulator, blocked_compare
@@ -35,7 +35,7 @@ class StreamJob:
     wanted: View
     got: View
     target: Target
-    feed: Feed
+    feed: Samples
     outputs: tuple[tuple[str, str], ...]
     budget: int
     origin: bool
@@ -116,13 +116,13 @@ def stream(job: StreamJob, pairs: Sequence[Pair], each: Callable[[Streamed], Non
 
 
 def _sizes(job: StreamJob, tensors: list[str]) -> Sizes:
-    sample = next(iter(job.feed))
+    inputs = next(iter(job.feed))
     made = [name for name in tensors if name in job.wanted.makers]
     with open_session(sized(job.wanted, made), parse_target("cpu"), AS_WRITTEN) as session:
         types = {spec.name: spec.dtype for spec in (*session.inputs, *session.outputs)}
-        counts = session.run(sample.inputs, [f"{name}::size" for name in made]) if made else {}
+        counts = session.run(inputs, [f"{name}::size" for name in made]) if made else {}
     elements = {name: int(counts[f"{name}::size"]) for name in made}
-    elements |= {name: sample.inputs[name].size for name in tensors if name in sample.inputs}
+    elements |= {name: inputs[name].size for name in tensors if name in inputs}
     return Sizes(types, {name: count * _BYTES.get(types.get(name, ""), 4) for name, count in elements.items()})
 
 
@@ -155,8 +155,8 @@ def _run(job: StreamJob, chunk: _Chunk, sizes: Sizes, found: Streamed, number: i
     with contextlib.ExitStack() as stack:
         sessions = _open(job, chunk, sizes, stack)
         found.facts = found.facts or sessions.got.facts
-        for index, sample in enumerate(job.feed):
-            _compare_sample(job, chunk, sessions, sample.inputs, (sizes, found))
+        for index, inputs in enumerate(job.feed):
+            _compare_sample(job, chunk, sessions, inputs, (sizes, found))
             found.samples += chunk.with_outputs
             yield
             share = (number + (index + 1) / job.feed.count) / found.chunks
@@ -180,7 +180,7 @@ def _compare_sample(
     job: StreamJob, chunk: _Chunk, sessions: _Sessions, inputs: Mapping[str, NDArray[Any]], into: tuple[Sizes, Streamed]
 ) -> None:
     sizes, found = into
-    other_inputs = as_declared(inputs, {spec.name: spec.dtype for spec in sessions.got.inputs})
+    other_inputs = _as_declared(inputs, {spec.name: spec.dtype for spec in sessions.got.inputs})
     theirs = sessions.got.run(other_inputs)
     fed = {FED + name: theirs[chunk.partner[name]].astype(sizes.types[name], copy=False) for name in chunk.shadow.fed}
     ours = {**sessions.wanted.run({**inputs, **fed}), **inputs}
@@ -208,3 +208,14 @@ def _compare_track(
     if job.origin:
         again = ours.pop(SHADOW + name, None)
         track.introduced.add(scored if again is None else blocked_compare(again, got))
+
+
+def _as_declared(inputs: Mapping[str, NDArray[Any]], types: Mapping[str, str]) -> dict[str, NDArray[Any]]:
+    """Floats in the type the other model declares (a float16 model may take float16)."""
+    return {
+        name: array.astype(types[name])
+        if array.dtype.kind == "f" and types.get(name, "").startswith("float")
+        else array
+        for name, array in inputs.items()
+        if name in types
+    }

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from modelwright._scratch import scratch
+from modelwright.data import DataSource
 from modelwright.errors import InputError, UsageError
 from modelwright.evaluation._models import Side
 from modelwright.evaluation._parts import Parts, parts_of
@@ -95,14 +96,11 @@ def _check_retry(retry: EvalResult, name: str | None, options: EvalOptions, side
 
 def _needed(job: EvalJob) -> int | None:
     """The bytes it works on; what PyTorch, a data set by name or the user's metric take is unknown."""
-    models, data = (job.candidate.model, job.reference.model), Path(job.data.source).expanduser()
-    if job.metric is not None or not (data.exists() or job.data.random):
-        return None
-    files = [path for path in (data, *data.rglob("*")) if path.is_file()]
+    models, data = (job.candidate.model, job.reference.model), DataSource(job.data).size_bytes()
     paths = [model for model in models if isinstance(model, str)]
-    if len(paths) < len(models):
+    if job.metric is not None or data is None or len(paths) < len(models):
         return None
-    return sum(map(model_bytes, paths)) + sum(path.stat().st_size for path in files)
+    return sum(map(model_bytes, paths)) + data
 
 
 def _checked(data: Data, task: str | None, options: EvalOptions) -> str | None:

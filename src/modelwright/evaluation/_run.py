@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -11,16 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
-from modelwright.data import generate
+from modelwright.data import Feeder, Preparer, Row, Rows, by_number, generate, open_data, refuse_idle_scale, split
 from modelwright.errors import InputError, UsageError
-from modelwright.evaluation._dataset import Dataset, open_dataset, selected
-from modelwright.evaluation._feeds import Feeder, split
 from modelwright.evaluation._models import Model, Side, open_model
 from modelwright.evaluation._parts import DECODER_IDS
-from modelwright.evaluation._prepare import Preparer
 from modelwright.evaluation._retry import check_engines, check_task, further, refuse
 from modelwright.evaluation._types import EvalData, EvalOutput, EvalResult, EvalSide, SampleFailure
-from modelwright.evaluation.tasks import Context, CustomTask, EvalTask, Metric, Outputs, Row, make_task
+from modelwright.evaluation.tasks import Context, CustomTask, EvalTask, Metric, Outputs, make_task
 from modelwright.graph import load, summary
 from modelwright.metrics import Accumulator
 from modelwright.models import HfSource, read_config, specs_from_graph
@@ -34,6 +31,7 @@ else:
     np = lazy("numpy")
 
 RANDOM_ROWS = 8
+_TOGETHER = 16
 # Its scale is that of the whole batch, so an answer would depend on the sample's neighbours.
 _BATCH_DEPENDENT = "DynamicQuantizeLinear"
 
@@ -83,19 +81,22 @@ class Measured:
 @task
 def measure_pair(job: EvalJob) -> Measured:
     """Open both models, run every chosen row through both, and score them."""
-    data = _random_rows(job) if job.data.random else open_dataset(job.data)
-    indexes = _indexes(job, data.count)
+    rows = _random_rows(job) if job.data.random else open_data(job.data)
     progress("opening the candidate")
     with closing(open_model(job.candidate)) as candidate:
         progress("opening the reference")
         with closing(open_model(job.reference, candidate.inputs)) as reference:
-            return _Evaluation(job, data, indexes, candidate, reference).measure()
+            return _Evaluation(job, rows, candidate, reference).measure()
 
 
-def _indexes(job: EvalJob, count: int) -> list[int]:
+def _chosen(job: EvalJob, rows: Rows) -> Iterator[tuple[int, Row]]:
+    """The rows to measure, each with its number: of those that an earlier run left, where there was one."""
     if job.earlier is None:
-        return selected(count, job.data.samples, job.data.seed)
-    return further(job.earlier, count, job.data.samples, job.data.seed)
+        return rows.chosen(job.data)
+    if rows.count is None:
+        refuse("the rows of a function, which have no numbers,")
+    numbers = further(job.earlier, rows.count, job.data.samples, job.data.seed)
+    return zip(numbers, rows.read(numbers), strict=True)
 
 
 @dataclass
@@ -155,23 +156,24 @@ class _EvalArm:
 
 
 class _Evaluation:
-    def __init__(self, job: EvalJob, data: Dataset, indexes: list[int], candidate: Model, reference: Model) -> None:
-        self._job, self._data, self._indexes = job, data, indexes
+    def __init__(self, job: EvalJob, data: Rows, candidate: Model, reference: Model) -> None:
+        self._job, self._data = job, data
         folder = job.data.processor
         head = _head_names(folder)
         names = head or data.label_names
-        self._relabel = _label_map(data.label_names, head)
-        self._prepare = Preparer(candidate.inputs, folder, job.task, names, data.shared, candidate.longest)
+        self._names, self._relabel = names, _label_map(data.label_names, head)
+        self._prepare = Preparer(
+            candidate.inputs, job.data, names, data.shared, task=job.task, longest=candidate.longest
+        )
         writes = any(spec.name == DECODER_IDS for spec in candidate.inputs)
         tokenizer = self._prepare.tokenizer if folder else None
         context = Context(names, tokenizer, data.shared, writes, _generation(folder))
-        may_batch = not any(_depends_on_batch(side) for side in (job.candidate, job.reference))
+        together = 1 if any(_depends_on_batch(side) for side in (job.candidate, job.reference)) else _TOGETHER
         self._arms = tuple(
-            _EvalArm(
-                name, model, Feeder(model.inputs, data.shared, job.data.scale, may_batch=may_batch), _task(job, context)
-            )
+            _EvalArm(name, model, Feeder(model.inputs, job.data, data.shared, together=together), _task(job, context))
             for name, model in (("candidate", candidate), ("reference", reference))
         )
+        self._indexes: list[int] = []
         self._outputs: dict[str, Accumulator] = {}
         self._problems: dict[str, str] = {}
         self._failures: list[SampleFailure] = []
@@ -186,9 +188,11 @@ class _Evaluation:
         """Its scores are as good as new where the rows they came from are still the same."""
         check_engines(earlier, [arm.model.bound for arm in self._arms])
         check_task(earlier, self._arms[0].task)
+        if self._data.count != earlier.data.available:
+            refuse("the numbers of rows")
         progress("reading the earlier samples")
-        for score in earlier.scores:
-            self._row(score.index)
+        for row in self._data.read([score.index for score in earlier.scores]):
+            self._row(row)
         if self._hash.hexdigest() != earlier.data.digest:
             refuse("the samples")
         self._before = tuple(score.index for score in earlier.scores)
@@ -197,34 +201,33 @@ class _Evaluation:
         self._failures += earlier.failures
 
     def measure(self) -> Measured:
-        done = 0
-        for block in self._blocks():
-            rows = [self._row(index) for index in block]
+        chosen, size = _chosen(self._job, self._data), max(arm.feeder.batch for arm in self._arms)
+        while block := list(itertools.islice(chosen, size)):
+            rows = [self._row(row) for _, row in block]
             answers = [arm.answers(rows) for arm in self._arms]
-            for index, row, ours, theirs in zip(block, rows, *answers, strict=True):
+            for (index, _), row, ours, theirs in zip(block, rows, *answers, strict=True):
                 self._settle(index, row, ours, theirs)
-            self._refuse_idle_scale()
-            done += len(block)
-            self._so_far.offer(functools.partial(self._measured, done))
-            progress(f"{done} of {len(self._indexes)} samples", done / len(self._indexes))
-        return self._measured(done)
+            refuse_idle_scale(self._job.data, *(arm.feeder for arm in self._arms))
+            self._indexes += [index for index, _ in block]
+            self._so_far.offer(self._measured)
+            self._tell()
+        if not self._indexes:
+            raise InputError("there is no sample", cause="the data gave none", fix="Give at least one.")
+        return self._measured()
 
-    def _refuse_idle_scale(self) -> None:
-        if self._job.data.scale is not None and not any(arm.feeder.scaled for arm in self._arms):
-            raise InputError(
-                "`scale` has nothing to scale",
-                cause="it is for uint8 pixels that the model takes as floats, and the data has none",
-                fix="Leave `scale` out.",
-            )
+    def _tell(self) -> None:
+        done, available = len(self._indexes), self._data.count
+        if available is None:
+            progress(f"{done} samples")
+        else:
+            wanted = min(available, self._job.data.samples or available)
+            progress(f"{done} of {wanted} samples", done / wanted)
 
-    def _blocks(self) -> Iterator[list[int]]:
-        size = max(arm.feeder.batch for arm in self._arms)
-        for start in range(0, len(self._indexes), size):
-            yield self._indexes[start : start + size]
-
-    def _row(self, index: int) -> Row:
-        row = self._prepare(self._data.row(index))
-        if self._relabel is not None:
+    def _row(self, found: Row) -> Row:
+        row = self._prepare(found)
+        if isinstance(row.get("label"), str) and row["label"] in self._names:
+            row = {**row, "label": self._names.index(row["label"])}
+        elif self._relabel is not None:
             row = {**row, "label": _relabelled(row["label"], self._relabel)}
         for name in sorted(row):
             if isinstance(row[name], np.ndarray | np.generic):
@@ -252,19 +255,19 @@ class _Evaluation:
             else:
                 self._outputs.setdefault(name, Accumulator()).add(wanted[name], mine[name])
 
-    def _measured(self, done: int) -> Measured:
+    def _measured(self) -> Measured:
         task = self._arms[1].task
         scored = tuple(arm.scored() for arm in self._arms) if task is not None else None
         outputs = [EvalOutput(name, found.aggregate(), None) for name, found in self._outputs.items()]
         outputs += [EvalOutput(name, None, problem) for name, problem in self._problems.items()]
-        indexes, data = (*self._before, *self._indexes[:done]), self._job.data
+        indexes, data = (*self._before, *self._indexes), self._job.data
         return Measured(
             candidate=self._arms[0].model.bound,
             reference=self._arms[1].model.bound,
             data=EvalData(
                 source=data.source,
                 kind=self._data.kind,
-                available=self._data.count,
+                available=len(indexes) if self._data.count is None else self._data.count,
                 selected=len(indexes),
                 seed=data.seed,
                 digest=self._hash.hexdigest(),
@@ -322,11 +325,11 @@ def _depends_on_batch(side: Side) -> bool:
     return any(op.op_type == _BATCH_DEPENDENT for op in summary(load(side.model)).ops)
 
 
-def _random_rows(job: EvalJob) -> Dataset:
+def _random_rows(job: EvalJob) -> Rows:
     assert isinstance(job.candidate.model, str)
     specs = specs_from_graph(load(job.candidate.model))
     count = job.data.samples or RANDOM_ROWS
-    return Dataset(RANDOM, count, lambda index: generate(specs, job.data.seed, index))
+    return by_number(RANDOM, count, lambda index: generate(specs, job.data.seed, index))
 
 
 def _head_names(folder: str | None) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from modelwright.data import RandomCalibration, calibration_identity
+from modelwright.data import DataSource
 from modelwright.errors import InputError
 from modelwright.graph import facts, shared
 from modelwright.models import FileDigest, model_files, specs_from_graph, symbolic_sizes
@@ -176,10 +176,10 @@ def _quantized(path: Path, model: DiskModel, precision: str) -> Node[Any, Any] |
     """On made-up samples; None when the inputs do not say what could be made up for them."""
     params = QuantizeParams(precision=precision, samples=_TRIAL_SAMPLES)
     try:
-        data = RandomCalibration(0, specs_from_graph(shared(path)))
+        data = DataSource(specs=specs_from_graph(shared(path)))
     except InputError:
         return None
-    marks = {"calibration": calibration_identity(data, params.samples)}
+    marks = {"calibration": data.identity(params.samples)}
     return Node(QUANTIZE, params, {"model": model}, path.stem, given={"calibration": data}, marks=marks)
 
 

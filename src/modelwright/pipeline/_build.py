@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from modelwright.data import CalibrationSource, calibration_source, drawn
+from modelwright.data import DataSource, drawn, try_data
 from modelwright.errors import WrightError
 from modelwright.models import HfSource, OnnxSource, fetch, recorded_inputs
-from modelwright.pipeline._import import import_model
+from modelwright.pipeline._import import foresee_import, import_model
 from modelwright.pipeline._nodes import BuildSubject, Route, export_node, route
 from modelwright.pipeline._recipe import Recipe
 from modelwright.plans import Executor, LocalExecutor, ModelInput, NodeResult, Plan, StageResult, peek_node, run_all
@@ -105,6 +105,7 @@ def build_all(
     began = time.perf_counter()
     tell, executor = on_progress or silent, executor or LocalExecutor()
     with _drawn(source, recipes, store, tell) as data:
+        _try_early(source, recipes, store, data.values())
         heads = _heads(source, recipes, store, tell, executor)
         jobs = [_Job(source, recipe, head) for recipe, head in zip(recipes, heads, strict=True)]
         routes = [job.routes(data[job.recipe.data], force=force) for job in jobs]
@@ -129,7 +130,7 @@ class _Job:
     recipe: Recipe
     head: Head | WrightError
 
-    def routes(self, data: CalibrationSource, *, force: bool) -> list[Route]:
+    def routes(self, data: DataSource, *, force: bool) -> list[Route]:
         if isinstance(self.head, WrightError):
             return []
         return [route(replace(subject, data=data), self.recipe, force=force) for subject in self.head.subjects]
@@ -178,6 +179,22 @@ def _heads(
     return [_exported(here, results[node.id]) for node in nodes]
 
 
+def _try_early(
+    source: OnnxSource | HfSource, recipes: Sequence[Recipe], store: Store, data: Iterable[DataSource]
+) -> None:
+    """What is wrong with real data is said before the first stage runs; where that is done, it is found soon enough."""
+    real = [one for one in data if not one.random]
+    if not real:
+        return
+    model = Path(source.path) if isinstance(source, OnnxSource) else None
+    if isinstance(source, OnnxSource):
+        new = foresee_import(store, Path(source.path)).produced
+    else:
+        new = any(peek_node(store, export_node(source, recipe)) is None for recipe in recipes)
+    for one in real if new else ():
+        try_data(one, model)
+
+
 def imported(source: OnnxSource, first: StageResult[Any]) -> Head:
     """A model out of a build keeps what its export recorded."""
     inputs = recorded_inputs(Path(source.path))
@@ -204,7 +221,7 @@ def exported(source: HfSource, done: StageResult[ExportOutcome]) -> Head:
 @contextlib.contextmanager
 def _drawn(
     source: OnnxSource | HfSource, recipes: Sequence[Recipe], store: Store, tell: OnProgress
-) -> Iterator[dict[Data, CalibrationSource]]:
+) -> Iterator[dict[Data, DataSource]]:
     """The samples of all recipes; those of the user's own function are drawn now, once for all stages and targets."""
     tell = within(tell, "samples", source_name(source))
     with contextlib.ExitStack() as stack:
@@ -214,7 +231,7 @@ def _drawn(
             most = max(
                 section.samples for recipe in mine for section in (recipe.quantize, recipe.validation) if section
             )
-            found[data] = stack.enter_context(drawn(calibration_source(data), most, store.root.parent, tell))
+            found[data] = stack.enter_context(drawn(DataSource(data), most, store.root.parent, tell))
         yield found
 
 

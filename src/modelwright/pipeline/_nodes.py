@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from modelwright._json import digest
-from modelwright.data import (
-    CalibrationSource,
-    RandomCalibration,
-    ReaderCalibration,
-    calibration_identity,
-    calibration_source,
-    data_bytes,
-)
+from modelwright.data import DataSource
 from modelwright.models import HfSource
 from modelwright.pipeline._recipe import Recipe
 from modelwright.plans import Model, ModelInput, Node, Ref
@@ -43,7 +36,7 @@ class BuildSubject:
     label: str
     inputs: InputSpec
     exported: ModelInput
-    data: CalibrationSource | None = None
+    data: DataSource | None = None
     sized: bool = True
 
 
@@ -128,7 +121,7 @@ def quantize_node(
         subject.label,
         given={"calibration": data},
         marks={} if data is None else _identity("calibration", data, params.samples),
-        data_bytes=0 if data is None else data_bytes(data),
+        data_bytes=0 if data is None else data.size_bytes(),
         needs=needs,
         open=_open(data),
     )
@@ -151,7 +144,7 @@ def _gate(
         subject.label,
         given={"data": data},
         marks={**_identity("data", data, params.samples), **kernels},
-        data_bytes=data_bytes(data),
+        data_bytes=data.size_bytes(),
         needs=needs,
         open=_open(data),
     )
@@ -166,17 +159,17 @@ def _compiled(
     return Node(COMPILE, recipe.compile, {"model": model}, subject.label, given=given, needs=(gate,))
 
 
-def _identity(name: str, data: CalibrationSource, samples: int) -> dict[str, str]:
+def _identity(name: str, data: DataSource, samples: int) -> dict[str, str]:
     """Nothing for samples that only the user's own function knows."""
-    return {} if _open(data) else {name: calibration_identity(data, samples)}
+    return {} if _open(data) else {name: data.identity(samples)}
 
 
-def _open(data: CalibrationSource | None) -> str | None:
-    return READER if isinstance(data, ReaderCalibration) else None
+def _open(data: DataSource | None) -> str | None:
+    return READER if data is not None and data.unread else None
 
 
-def calibration_of(subject: BuildSubject, recipe: Recipe, seed: int | None = None) -> CalibrationSource:
+def calibration_of(subject: BuildSubject, recipe: Recipe, seed: int | None = None) -> DataSource:
     """The recipe's data; made-up samples are made from what the export knows about its inputs."""
     if recipe.data.random:
-        return RandomCalibration(recipe.data.seed if seed is None else seed, subject.inputs)
-    return subject.data or calibration_source(recipe.data)
+        return DataSource(recipe.data if seed is None else replace(recipe.data, seed=seed), subject.inputs)
+    return subject.data or DataSource(recipe.data)

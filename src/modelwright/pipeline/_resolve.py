@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from modelwright.data import data_sizes
+from modelwright.data import DataSource, data_sizes, require_there
 from modelwright.errors import UsageError
 from modelwright.graph import shared
 from modelwright.models import HfSource, OnnxSource, model_facts, symbolic_sizes
@@ -61,7 +61,7 @@ def resolve_recipe(
     layer = merged(layer, _said(choices, layer, target))
     layer["target"], layer["precision"] = str(target), precision
     layer["quantize"] = {**(layer["quantize"] or {}), "precision": precision} if quantize else None
-    layer["data"] = data = _data(choices, layer)
+    layer["data"] = data = _data(choices, layer, source)
     if data.samples is not None and quantize:
         layer["quantize"]["samples"] = data.samples
     _spell_out(layer, source, target, choices, planning=planning)
@@ -132,11 +132,16 @@ def _said(choices: RecipeChoices, layer: Layer, target: Target) -> Layer:
     return said
 
 
-def _data(choices: RecipeChoices, layer: Layer) -> Data:
-    """What was said replaces the recipe's data as a whole; how many and by which seed can be said alone."""
+def _data(choices: RecipeChoices, layer: Layer, source: OnnxSource | HfSource) -> Data:
+    """What was said replaces the recipe's data as a whole; how many and by which seed can be said alone.
+
+    A Hugging Face model brings its own processor.
+    """
     data = choices.data or make_data(layer.get("data", {}))
+    require_there(data)
     seed = data.seed if choices.seed is None else choices.seed
-    return replace(data, samples=choices.samples or data.samples, seed=seed)
+    own = source.folder if isinstance(source, HfSource) and not data.random else None
+    return replace(data, samples=choices.samples or data.samples, seed=seed, processor=data.processor or own)
 
 
 def _require_compiler(target: Target) -> None:
@@ -171,7 +176,7 @@ def _spell_out(
 
 def _sizes(model: Path, data: Data, said: dict[str, int], *, planning: bool) -> dict[str, int]:
     """What is said, then what the user's data has, then what a dimension's name suggests."""
-    if planning and data.function:
+    if planning and DataSource(data).unread:
         return {}
     symbolic = set(model_facts(model).symbolic)
     if not symbolic and not said:
@@ -186,7 +191,7 @@ def waits_for_reader(source: OnnxSource | HfSource, recipe: Recipe) -> bool:
     return (
         isinstance(source, OnnxSource)
         and recipe.optimize is not None
-        and recipe.data.function
+        and DataSource(recipe.data).unread
         and parse_target(recipe.target).device in _FIXED_SHAPE_DEVICES
         and bool(set(model_facts(source.path).symbolic) - fixed.keys())
     )

@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import TypeVar
 
 from modelwright._scratch import scratch
-from modelwright.data import CalibrationSource, calibration_source, data_bytes, draw
-from modelwright.diagnosis import DebugReport, View, data_source, view
+from modelwright.data import DataSource, draw, source_for
+from modelwright.diagnosis import DebugReport, View, view
 from modelwright.errors import ExecutionError, InputError
 from modelwright.graph import load, model_bytes
 from modelwright.models import recorded_inputs
@@ -67,7 +67,7 @@ class Candidates:
         self._recipe, self._store, self._model = recipe, store, model
         self._made: dict[QuantizeParams, Candidate] = {}
         self._scores: dict[tuple[int, int], HalfScore] = {}
-        self._drawn: dict[Data, CalibrationSource] = {}
+        self._drawn: dict[Data, DataSource] = {}
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Candidates:
@@ -147,7 +147,7 @@ class Candidates:
     def score(self, candidate: Candidate, half: int) -> HalfScore:
         key = (candidate.number, half)
         if key not in self._scores:
-            params = ScoreParams(self.half, half, self.options.data.scale, self.metric, self.exact)
+            params = ScoreParams(self.half, half, self.metric, self.exact)
             node = score_node(self._pair(candidate), params, self._samples(self.options.data), self._folder, self._size)
             self._scores[key] = self._run(node).outcome
         return self._scores[key]
@@ -163,7 +163,7 @@ class Candidates:
 
     def diagnosed(self, candidate: Candidate) -> DebugReport:
         data = self.options.data
-        params = DiagnoseParams(min(_DIAGNOSE_SAMPLES, self.half), data.scale)
+        params = DiagnoseParams(min(_DIAGNOSE_SAMPLES, self.half))
         return self._run(diagnose_node(self._pair(candidate), params, self._samples(data), self._size)).outcome
 
     def placed(self, candidate: Candidate) -> Pieces | None:
@@ -187,7 +187,7 @@ class Candidates:
         self.say(Progress("timing on the CPU"))
         data, models = self.options.data, [item.model for item in candidates if item.model is not None]
         with model_paths(self._store, {str(place): model for place, model in enumerate(models)}) as paths:
-            call = time_models.call([str(self.base), *paths.values()], self._samples(data), data.scale)
+            call = time_models.call([str(self.base), *paths.values()], self._samples(data))
             result = self._worker.run(call, timeout=_TIMING_S, size=self._size)
         good = result.ok and result.value is not None and len(models) == len(candidates)
         return list(result.value or ()) if good else [None for _ in range(len(candidates) + 1)]
@@ -218,11 +218,11 @@ class Candidates:
         assert candidate.model is not None
         return {"candidate": candidate.model, "reference": self._reference}
 
-    def _samples(self, data: Data) -> CalibrationSource:
+    def _samples(self, data: Data) -> DataSource:
         """What candidates are compared on; made-up samples follow what the export recorded."""
-        return self._given(data) or data_source(data, self.base, self._inputs)
+        return self._given(data) or source_for(data, self.base, self._inputs)
 
-    def _given(self, data: Data) -> CalibrationSource | None:
+    def _given(self, data: Data) -> DataSource | None:
         """None for made-up samples. Those of the user's own function are drawn once for all candidates."""
         if data.random:
             return None
@@ -231,12 +231,12 @@ class Candidates:
             count = max(self.options.samples, self._recipe.quantize.samples)
             folder = self._folder / f"samples-{len(self._drawn)}"
             folder.mkdir()
-            self._drawn[data] = draw(calibration_source(data), count, folder, self.say)
+            self._drawn[data] = draw(DataSource(data), count, folder, self.say)
         return self._drawn[data]
 
     def _needed(self) -> int | None:
         """The bytes the work is about; unknown when the user's own code gives the samples."""
-        data = [data_bytes(calibration_source(each)) for each in (self._recipe.data, self.options.data)]
+        data = [DataSource(each).size_bytes() for each in (self._recipe.data, self.options.data)]
         return None if None in data else model_bytes(self._model) + sum(size or 0 for size in data)
 
     def _run(self, node: Node[P, O]) -> StageResult[O]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from modelwright._extensions import METRICS, extension_packages, extensions
 from modelwright._json import digest, dumps
-from modelwright.data import CalibrationSource, calibration_identity
+from modelwright.data import DataSource
 from modelwright.diagnosis import DebugReport, DebugRequest, run_debug
 from modelwright.models import file_digest
 from modelwright.plans import ModelInput, Node
@@ -42,18 +42,13 @@ def run_name(model: str, workdir: str, params: NameParams) -> NameOutcome:
 @dataclass(frozen=True)
 class DiagnoseParams:
     samples: int
-    scale: float | None
 
 
 @task
-def run_diagnose(
-    candidate: str, reference: str, workdir: str, params: DiagnoseParams, data: CalibrationSource
-) -> DebugReport:
+def run_diagnose(candidate: str, reference: str, workdir: str, params: DiagnoseParams, data: DataSource) -> DebugReport:
     """Where the noise is made, with both models on the CPU."""
     cpu = parse_target("cpu")
-    report = run_debug(
-        DebugRequest(reference, candidate, cpu, data, params.samples, _DEBUG_BUDGET, origin=True, scale=params.scale)
-    )
+    report = run_debug(DebugRequest(reference, candidate, cpu, data, params.samples, _DEBUG_BUDGET, origin=True))
     Path(workdir, "report.json").write_text(dumps(report), encoding="utf-8")
     return report
 
@@ -69,7 +64,7 @@ def name_node(model: ModelInput) -> Node[NameParams, NameOutcome]:
 
 
 def score_node(
-    pair: Mapping[str, ModelInput], params: ScoreParams, data: CalibrationSource, answers: Path, size: int | None
+    pair: Mapping[str, ModelInput], params: ScoreParams, data: DataSource, answers: Path, size: int | None
 ) -> Node[ScoreParams, HalfScore]:
     """`pair` is candidate and reference. Where integer kernels decide, so does the CPU that has them."""
     return Node(
@@ -84,7 +79,7 @@ def score_node(
 
 
 def diagnose_node(
-    pair: Mapping[str, ModelInput], params: DiagnoseParams, data: CalibrationSource, size: int | None
+    pair: Mapping[str, ModelInput], params: DiagnoseParams, data: DataSource, size: int | None
 ) -> Node[DiagnoseParams, DebugReport]:
     return Node(
         DIAGNOSE,
@@ -101,8 +96,8 @@ def place_node(model: ModelInput, target: Target) -> Node[PlaceParams, Placement
     return Node(PLACE, PlaceParams(str(target)), {"model": model}, str(target))
 
 
-def _fed(data: CalibrationSource, samples: int) -> dict[str, str]:
-    return {"data": calibration_identity(data, samples), "cpu": digest(read_cpu().features)}
+def _fed(data: DataSource, samples: int) -> dict[str, str]:
+    return {"data": data.identity(samples), "cpu": digest(read_cpu().features)}
 
 
 def _code(metric: str | None) -> dict[str, str]:

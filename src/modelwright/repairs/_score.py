@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from modelwright._json import dumps
 from modelwright._lazy import lazy
-from modelwright.data import CalibrationSource
-from modelwright.diagnosis import Sample, make_feed
+from modelwright.data import DataSource, Sample, samples
 from modelwright.errors import InputError
 from modelwright.evaluation import CustomTask
 from modelwright.graph import load
@@ -59,14 +58,13 @@ class Powers:
 
 @dataclass(frozen=True)
 class ScoreParams:
-    """Every second sample from `start` on; `metric` is file.py:function, `label`, or nothing.
+    """Every second of the samples from `start` on; `metric` is file.py:function, `label`, or nothing.
 
     `exact`: the machines it is for never saturate, so that a CPU which does is told not to.
     """
 
     samples: int
     start: int
-    scale: float | None
     metric: str | None
     exact: bool
 
@@ -81,10 +79,10 @@ class HalfScore:
 
 @task
 def run_score(
-    candidate: str, reference: str, workdir: str, params: ScoreParams, data: CalibrationSource, answers: str
+    candidate: str, reference: str, workdir: str, params: ScoreParams, data: DataSource, answers: str
 ) -> HalfScore:
     """What the reference answers is the same for every candidate: it is kept in the folder `answers`."""
-    feed = replace(make_feed(data, load(reference), params.samples, params.scale), start=params.start, step=2)
+    feed = replace(samples(data, load(reference), 2 * params.samples), start=params.start, step=2)
     grade = _grader(params.metric)
     gathered: dict[str, Powers] = {}
     grades: list[tuple[float, float]] = []
@@ -92,7 +90,7 @@ def run_score(
     kept = Path(answers, str(params.start))
     kept.mkdir(exist_ok=True)
     with _Reference(reference, kept) as wanted, _opened(candidate, params) as got:
-        for count, sample in enumerate(feed, start=1):
+        for count, sample in enumerate(feed.labelled(), start=1):
             ours, theirs = wanted.run(count, sample), got.run(sample.inputs)
             for (name, one), other in zip(ours.items(), theirs.values(), strict=True):
                 gathered.setdefault(name, Powers()).add(one, other)
@@ -124,12 +122,12 @@ def _opened(candidate: str, params: ScoreParams) -> BoundSession:
 
 
 @task
-def time_models(models: Sequence[str], data: CalibrationSource, scale: float | None) -> tuple[float, ...]:
+def time_models(models: Sequence[str], data: DataSource) -> tuple[float, ...]:
     """Median milliseconds of each on one sample, taking turns. An indication for a table, not a verdict."""
-    sample = next(iter(make_feed(data, load(models[0]), 1, scale)))
+    inputs = next(iter(samples(data, load(models[0]), 1)))
     with contextlib.ExitStack() as stack:
         sessions = [stack.enter_context(open_session(model, parse_target("cpu"))) for model in models]
-        return typical_ms(sessions, sample.inputs, warmup=_WARMUP, runs=_RUNS)
+        return typical_ms(sessions, inputs, warmup=_WARMUP, runs=_RUNS)
 
 
 class _Reference:
@@ -170,8 +168,7 @@ def _grader(metric: str | None) -> Callable[[Outputs, Sample], float] | None:
     sign = 1.0 if custom.metric.higher_is_better else -1.0
 
     def grade(outputs: Outputs, sample: Sample) -> float:
-        row = dict(sample.inputs) if sample.label is None else {**sample.inputs, "label": sample.label}
-        return sign * custom.score(row, [outputs])
+        return sign * custom.score({**sample.row, **sample.inputs}, [outputs])
 
     return grade
 

@@ -14,7 +14,7 @@ import psutil
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from modelwright.data import RandomCalibration, calibration_source
+from modelwright.data import DataSource
 from modelwright.errors import InputError, WrightError
 from modelwright.graph import _load, _summary
 from modelwright.models import OnnxSource
@@ -215,7 +215,7 @@ def test_the_best_class_is_asked_for_where_outputs_are_scores(tmp_path, name, ta
     graph = helper.make_graph(nodes, "g", values[:1], values[1:], [weight])
     path = str(save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path))
     np.savez(tmp_path / "data.npz", x=np.random.default_rng(0).standard_normal((3, 8)).astype(np.float32))
-    data = calibration_source(Data(str(tmp_path / "data.npz")))
+    data = DataSource(Data(str(tmp_path / "data.npz")))
     answer = run_validate(path, path, str(tmp_path), Gate(precision="fp32"), data)
     assert ("same best class" in {check.name for check in answer.checks}) == asked
 
@@ -228,7 +228,7 @@ def test_an_artifact_with_other_inputs_fails_its_gate_and_not_the_command(tmp_pa
     paths = [str(save(model, tmp_path, name)) for name, model in (("a.onnx", wanted), ("b.onnx", other))]
     shape = [dim.dim_value for dim in wanted.graph.input[0].type.tensor_type.shape.dim]
     np.savez(tmp_path / "data.npz", **{wanted.graph.input[0].name: np.ones((2, *shape[1:]), np.float32)})
-    data = calibration_source(Data(str(tmp_path / "data.npz")))
+    data = DataSource(Data(str(tmp_path / "data.npz")))
     answer = run_validate(paths[1], paths[0], str(tmp_path), Gate(precision="fp32"), data)
     assert not answer.passed
     assert {check.name for check in answer.checks if not check.passed} == {"same inputs and outputs", "runs on the CPU"}
@@ -241,9 +241,7 @@ def test_the_gate_sees_a_broken_graph_behind_weights_it_does_not_read(tmp_path):
     bad.CopyFrom(good)
     bad.graph.node[0].attribute.append(helper.make_attribute("no_such_attribute", 1))
     paths = [str(save(model, tmp_path, name)) for name, model in (("good.onnx", good), ("bad.onnx", bad))]
-    answers = [
-        run_validate(path, paths[0], str(tmp_path), Gate(precision="fp32"), RandomCalibration()) for path in paths
-    ]
+    answers = [run_validate(path, paths[0], str(tmp_path), Gate(precision="fp32"), DataSource()) for path in paths]
     checks = [{check.name: check for check in answer.checks} for answer in answers]
     assert checks[0]["valid ONNX"].passed
     assert not checks[1]["valid ONNX"].passed

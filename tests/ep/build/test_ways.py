@@ -7,7 +7,7 @@ import onnx
 import pytest
 from onnx import helper
 
-from modelwright.data import RandomCalibration
+from modelwright.data import DataSource
 from modelwright.models import OnnxSource
 from modelwright.pipeline import RecipeChoices, build, resolve_recipe
 from modelwright.stages.validate import Gate, run_validate
@@ -88,5 +88,5 @@ def test_a_model_that_came_quantized_is_not_blamed_for_its_kernels(source, tmp_p
     with Store(tmp_path / "store") as store:
         built = build(source, recipe, store=store).components[0].final
         path = str(built.artifact.path_of(built.files[0].name))
-        answer = run_validate(path, path, str(tmp_path), Gate(precision="fp32"), RandomCalibration())
+        answer = run_validate(path, path, str(tmp_path), Gate(precision="fp32"), DataSource())
     assert (answer.passed, answer.decided_by, answer.worst_cosine) == (True, "as written", 1.0)

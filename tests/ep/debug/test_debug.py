@@ -14,9 +14,10 @@ import psutil
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from ep.debug.nets import SHAPE, batch, chain, deep, planted_outlier, quantized, write_samples
+from ep.debug.nets import SHAPE, chain, deep, planted_outlier, quantized, write_samples
 from modelwright._json import dumps
-from modelwright.data import RandomCalibration
+from modelwright.data import DataSource
+from modelwright.data._rows import selected
 from modelwright.diagnosis import DebugOptions, debug
 from modelwright.errors import InputError, UsageError
 from modelwright.stages.quantize import QuantizeParams, run_quantize
@@ -43,9 +44,7 @@ def by_stage(folder, wanted, precision, **params):
     """Quantized by the product's own stage; the paths of both models."""
     onnx.save(wanted, folder / "float.onnx")
     (folder / "out").mkdir()
-    run_quantize(
-        str(folder / "float.onnx"), str(folder / "out"), QuantizeParams(precision, **params), RandomCalibration()
-    )
+    run_quantize(str(folder / "float.onnx"), str(folder / "out"), QuantizeParams(precision, **params), DataSource())
     return folder / "float.onnx", folder / "out"
 
 
@@ -225,12 +224,12 @@ def test_the_same_model_is_compared_on_the_simulator(tmp_path):
     assert any("change how the EP cuts" in note for note in report.notes)
 
 
-def test_the_first_sample_of_the_data_is_the_first_that_is_fed(tmp_path):
+def test_the_sample_that_the_seed_draws_is_the_one_that_is_fed(tmp_path):
     """The report of one sample is the report of a file that holds only that one."""
     wanted = chain()
     paths = pair(tmp_path, wanted, quantized(wanted, tmp_path, **INT8))
-    np.savez(tmp_path / "one.npz", x=batch(100)["x"][None])
     many = write_samples(tmp_path, 4)
+    np.savez(tmp_path / "one.npz", x=np.load(many)["x"][selected(4, 1, 0)])
     one = debug(*paths, DebugOptions(data=Data(str(tmp_path / "one.npz"), samples=1)))
     assert one.activations == debug(*paths, DebugOptions(data=Data(str(many), samples=1))).activations
 

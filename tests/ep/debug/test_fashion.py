@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from modelwright.data import calibration_source
+from modelwright.data import DataSource
 from modelwright.diagnosis import DebugOptions, debug
 from modelwright.judge import parse_allowance
 from modelwright.pipeline import Recipe
@@ -36,7 +36,7 @@ def calibration(folder: Path, brightness: float, count: int) -> str:
     return str(folder / "calibration.npz")
 
 
-def repaired(folder: Path, quantize: QuantizeParams, data: str, options: FixOptions):
+def repaired(folder: Path, quantize: QuantizeParams, data: Data, options: FixOptions):
     made = Recipe(
         policy_version=1,
         target="cpu",
@@ -44,7 +44,7 @@ def repaired(folder: Path, quantize: QuantizeParams, data: str, options: FixOpti
         export=None,
         optimize=OptimizeParams(PORTABLE),
         quantize=quantize,
-        data=Data(data),
+        data=data,
         compile=None,
     )
     with Store(folder / "store") as store:
@@ -54,7 +54,7 @@ def repaired(folder: Path, quantize: QuantizeParams, data: str, options: FixOpti
 def test_poor_calibration_is_repaired_to_within_a_point_of_float(tmp_path):
     """Calibrated on two dark images, so that everything brighter is clipped."""
     options = FixOptions(data=Data(str(DATA), samples=600, scale=1 / 255), target_drop=parse_allowance("1pt"))
-    result = repaired(tmp_path, QuantizeParams("w8a8", samples=2), calibration(tmp_path, 0.3, 2), options)
+    result = repaired(tmp_path, QuantizeParams("w8a8", samples=2), Data(calibration(tmp_path, 0.3, 2)), options)
     wanted, before, after = result.rows
     assert result.status == "met"
     assert wanted.check.metric > 0.88
@@ -70,7 +70,7 @@ def test_every_tensor_of_the_trained_model_is_compared_with_the_simulator(tmp_pa
     for name in ("base", "quant"):
         (tmp_path / name).mkdir()
     run(run_optimize.call(str(MODEL), str(tmp_path / "base"), fixed), timeout=120).unwrap()
-    data = calibration_source(Data(calibration(tmp_path, 1.0, 8)))
+    data = DataSource(Data(calibration(tmp_path, 1.0, 8)))
     call = run_quantize.call(
         str(tmp_path / "base" / "model.onnx"), str(tmp_path / "quant"), QuantizeParams("w8a16", samples=8), data
     )
@@ -89,7 +89,7 @@ def test_the_demos_int8_build_is_repaired(tmp_path, monkeypatch):
     monkeypatch.chdir(DEMO.parent)
     naive = QuantizeParams("w8a8", per_channel=False, op_types=("all",))
     options = FixOptions(data=Data(str(DATA), samples=1000, scale=1 / 255), target_drop=parse_allowance("2pt"))
-    result = repaired(tmp_path, naive, "demo/calibration.py:dim_images", options)
+    result = repaired(tmp_path, naive, Data(str(DATA), scale=0.4 / 255), options)
     assert result.status == "met"
     assert len(result.raised) <= 4
 
@@ -97,6 +97,6 @@ def test_the_demos_int8_build_is_repaired(tmp_path, monkeypatch):
 def test_a_target_that_only_the_float_model_meets_is_said_to_be_out_of_reach(tmp_path):
     """The last candidate has nothing left to quantize: that it is refused ends the search, not the command."""
     options = FixOptions(data=Data(str(DATA), samples=8, scale=1 / 255), target_sqnr=200.0)
-    result = repaired(tmp_path, QuantizeParams("w8a8", samples=2), calibration(tmp_path, 0.3, 2), options)
+    result = repaired(tmp_path, QuantizeParams("w8a8", samples=2), Data(calibration(tmp_path, 0.3, 2)), options)
     assert result.status == "not_met"
     assert not result.raised

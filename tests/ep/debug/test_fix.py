@@ -12,7 +12,7 @@ import onnx
 import pytest
 
 from ep.debug.nets import batch, chain, deep, planted_outlier, write_samples
-from modelwright.data import RandomCalibration
+from modelwright.data import DataSource
 from modelwright.diagnosis._match_view import view
 from modelwright.errors import InputError, UsageError
 from modelwright.judge import parse_allowance
@@ -198,7 +198,7 @@ def test_a_repair_starts_from_the_bits_the_weights_really_use(tmp_path):
     for reduced in (True, False):
         (tmp_path / str(reduced)).mkdir()
         params = replace(PER_TENSOR, reduce_range=reduced)
-        run_quantize(str(source), str(tmp_path / str(reduced)), params, RandomCalibration())
+        run_quantize(str(source), str(tmp_path / str(reduced)), params, DataSource())
         assert keeps_to_7_bits(tmp_path / str(reduced) / "model.onnx") is reduced
 
 
@@ -214,7 +214,7 @@ def test_a_reader_runs_once_for_all_candidates_and_one_that_leaves_stops_the_rep
     assert fix(model, base.model_copy(update={"data": Data(f"{mine}:read")}), options).met
     assert (tmp_path / "calls").read_text() == "x"
     mine.write_text("def read():\n    raise SystemExit(0)\n    yield {}\n")
-    with pytest.raises(InputError, match=r"the calibration reader mine.py:read failed"):
+    with pytest.raises(InputError, match=r"the data function mine.py:read failed"):
         fix(model, base.model_copy(update={"data": Data(f"{mine}:read")}), options)
 
 

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ep.debug.nets import SHAPE, batch, chain, quantized, write_samples
 from ep.debug.reference import execute, pass_through, sqnr
-from modelwright.data import calibration_source
+from modelwright.data import DataSource
 from modelwright.diagnosis import DebugOptions, debug
 from modelwright.diagnosis._run import DebugRequest, run_debug
 from modelwright.targets import parse_target
@@ -263,7 +263,7 @@ def test_blocked_int4_weights_give_the_true_numbers(tmp_path, asymmetric, missin
 
 
 def test_matmul_nbits_weights_give_the_true_numbers(tmp_path):
-    from modelwright.data import RandomCalibration
+    from modelwright.data import DataSource
     from modelwright.stages.quantize import QuantizeParams, run_quantize
 
     wanted = chain()
@@ -273,7 +273,7 @@ def test_matmul_nbits_weights_give_the_true_numbers(tmp_path):
         str(tmp_path / "float.onnx"),
         str(tmp_path / "out"),
         QuantizeParams("int4", block_size=16, op_types=("MatMul",)),
-        RandomCalibration(),
+        DataSource(),
     )
     report = debug(tmp_path / "float.onnx", tmp_path / "out", DebugOptions(data=Data(samples=1)))
     row = next(row for row in report.weights if row.weight_name == "w2")
@@ -309,7 +309,7 @@ def test_the_answer_does_not_depend_on_the_memory_budget(tmp_path):
         str(tmp_path / "float.onnx"),
         str(tmp_path / "quant.onnx"),
         parse_target("cpu"),
-        calibration_source(Data(str(tmp_path / "data.npz"))),
+        DataSource(Data(str(tmp_path / "data.npz"))),
         SAMPLES,
         1 << 12,
         origin=True,

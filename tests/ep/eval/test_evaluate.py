@@ -259,10 +259,10 @@ def test_a_metric_of_your_own_sees_outputs_and_row(tmp_path, pair):
     ("options", "task", "words"),
     [
         ({}, None, "nothing says what to measure"),
-        ({"max_drop": POINT, "outputs": True}, None, "--max-drop needs a metric"),
+        ({"max_drop": POINT, "outputs": True}, None, "`max_drop` needs a metric"),
         ({"min_cosine": 0.9}, "text-classification", "compare outputs"),
         ({"metric": "m.py:f"}, None, "does not exist"),
-        ({"metric": "m.py"}, None, "cannot read --metric"),
+        ({"metric": "m.py"}, None, "cannot read `metric`"),
         ({}, "text-clasification", "unknown task"),
         ({"settings": {"top": "x"}}, "text-classification", "is not a number"),
     ],

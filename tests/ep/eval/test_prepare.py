@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from onnx import helper, numpy_helper
 
+from modelwright.data import Preparer
 from modelwright.errors import InputError
 from modelwright.evaluation import evaluate
-from modelwright.evaluation._prepare import Preparer
 from modelwright.targets import SessionTensor
 from modelwright.vocabulary import Data
 from support.models import FLOAT, model, save, value
@@ -29,7 +29,7 @@ def tokenizer(tmp_path_factory):
 
 
 def prepared(folder, task, row, inputs=IDS, names=()):
-    return Preparer(inputs, str(folder) if folder else None, task, names, {})(row)
+    return Preparer(inputs, Data(processor=str(folder) if folder else None), names, task=task)(row)
 
 
 def test_a_row_that_is_already_arrays_needs_no_processor():

@@ -3,7 +3,7 @@
 import sys
 
 from modelwright._json import dumps
-from modelwright.data import calibration_source
+from modelwright.data import DataSource
 from modelwright.stages.validate import Gate, run_validate
 from modelwright.vocabulary import Data
 
@@ -11,7 +11,7 @@ reference, data, workdir, *candidates = sys.argv[1:]
 print(
     dumps(
         [
-            run_validate(path, reference, workdir, Gate(samples=2, precision="w8a8"), calibration_source(Data(data)))
+            run_validate(path, reference, workdir, Gate(samples=2, precision="w8a8"), DataSource(Data(data)))
             for path in candidates
         ]
     )

@@ -10,7 +10,7 @@ import onnxruntime as ort
 import pytest
 
 from ep.quantize.graphs import conv_net, image, saved, transformer
-from modelwright.data._calibration import RandomCalibration
+from modelwright.data import DataSource
 from modelwright.stages.quantize import QuantizeParams, run_quantize
 
 pytest.importorskip("onnxruntime_qnn")
@@ -48,7 +48,7 @@ def test_a_conv_net_runs_whole_on_the_simulated_npu(tmp_path, word):
     work.mkdir()
     source = saved(conv_net(), tmp_path)
     params = QuantizeParams(word, samples=8, op_types=("all",))
-    run_quantize(source, str(work), params, RandomCalibration())
+    run_quantize(source, str(work), params, DataSource())
     np.savez(tmp_path / "in.npz", **image(50))
     left = ask(work / "model.onnx", tmp_path / "in.npz", tmp_path / "out.npy")
     assert set(left) <= {"QuantizeLinear", "DequantizeLinear"}
@@ -63,7 +63,7 @@ def test_a_conv_net_runs_whole_on_the_simulated_npu(tmp_path, word):
 def test_a_transformer_is_claimed_but_for_the_operator_that_the_npu_lacks(tmp_path, word):
     work = tmp_path / "work"
     work.mkdir()
-    run_quantize(saved(transformer(), tmp_path), str(work), QuantizeParams(word, samples=4), RandomCalibration())
+    run_quantize(saved(transformer(), tmp_path), str(work), QuantizeParams(word, samples=4), DataSource())
     left = ask(work / "model.onnx")
     # A bare Erf has no HTP form, in no precision.
     assert set(left) <= {"QuantizeLinear", "DequantizeLinear", "Erf"}

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from modelwright.data import calibration_source
+from modelwright.data import DataSource
 from modelwright.stages.quantize import QuantizeParams, run_quantize
 from modelwright.vocabulary import Data
 
@@ -23,7 +23,7 @@ QEMU = shutil.which("qemu-x86_64")
 def _quantized(model: Path, data: Path, folder: Path, reduced: bool | None) -> Path:
     folder.mkdir()
     params = QuantizeParams("w8a8", samples=4, reduce_range=reduced)
-    run_quantize(str(model), str(folder), params, calibration_source(Data(str(data))))
+    run_quantize(str(model), str(folder), params, DataSource(Data(str(data))))
     return folder / "model.onnx"
 
 

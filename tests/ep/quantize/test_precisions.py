@@ -10,7 +10,7 @@ import onnxruntime as ort
 import pytest
 
 from ep.quantize.graphs import conv_net, image, saved, tokens, transformer
-from modelwright.data._calibration import RandomCalibration
+from modelwright.data import DataSource
 from modelwright.errors import ExecutionError, InputError
 from modelwright.graph import load, summary
 from modelwright.stages.quantize import QuantizeParams, canonical, run_quantize, steps_of
@@ -53,7 +53,7 @@ def test_the_measured_label_is_the_asked_one_and_the_model_stays_close(tmp_path,
     source = saved(make(), tmp_path)
     work = tmp_path / "work"
     work.mkdir()
-    outcome = run_quantize(source, str(work), QuantizeParams(word, samples=8), RandomCalibration())
+    outcome = run_quantize(source, str(work), QuantizeParams(word, samples=8), DataSource())
     assert outcome.measured == label
     assert summary(load(work / "model.onnx")).precision.label == label
     assert [item.name for item in work.iterdir()] == ["model.onnx"]
@@ -89,7 +89,7 @@ def test_static_quantization_raises_an_old_opset(tmp_path):
     source = saved(conv_net(opset=11), tmp_path)
     work = tmp_path / "work"
     work.mkdir()
-    outcome = run_quantize(source, str(work), QuantizeParams("w8a8", samples=4), RandomCalibration())
+    outcome = run_quantize(source, str(work), QuantizeParams("w8a8", samples=4), DataSource())
     assert outcome.opset == 13
     assert "per-axis" in outcome.granularity
     assert parity(source, work / "model.onnx", image) > 0.9
@@ -103,7 +103,7 @@ def test_sixteen_bit_pairs_use_the_domain_that_has_them(tmp_path, opset, domain)
         saved(conv_net(opset=opset), tmp_path),
         str(work),
         QuantizeParams("w8a16", samples=2),
-        RandomCalibration(),
+        DataSource(),
     )
     model = onnx.load(work / "model.onnx")
     assert {node.domain for node in model.graph.node if node.op_type == "QuantizeLinear"} == {domain}
@@ -155,7 +155,7 @@ def test_a_chain_never_puts_a_cast_between_a_pair_and_its_operator(tmp_path):
     work = tmp_path / "work"
     work.mkdir()
     source = saved(transformer(), tmp_path)
-    run_quantize(source, str(work), QuantizeParams("w8a8+fp16", samples=2), RandomCalibration())
+    run_quantize(source, str(work), QuantizeParams("w8a8+fp16", samples=2), DataSource())
     model = onnx.load(work / "model.onnx")
     casts = {name for node in model.graph.node if node.op_type == "Cast" for name in node.output}
     pairs = {name for node in model.graph.node if node.op_type == "DequantizeLinear" for name in node.output}
@@ -219,7 +219,7 @@ def test_weights_the_quantizer_has_no_rule_for_get_their_bits_too(tmp_path, make
     work = tmp_path / "work"
     work.mkdir()
     params = QuantizeParams(word, samples=8, per_channel=True, op_types=("all",))
-    outcome = run_quantize(source, str(work), params, RandomCalibration())
+    outcome = run_quantize(source, str(work), params, DataSource())
     assert outcome.measured == word
 
     def feed(index: int) -> dict[str, np.ndarray]:

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ep.quantize.graphs import conv_net, image, saved, transformer
 from modelwright._json import dumps
-from modelwright.data._calibration import RandomCalibration
+from modelwright.data import DataSource
 from modelwright.errors import InputError
 from modelwright.stages.quantize import QuantizeParams, TensorOverride, _save, run_quantize
 from modelwright.worker import run
@@ -25,7 +25,7 @@ from modelwright.worker import run
 def made(tmp_path: Path, model: onnx.ModelProto, params: QuantizeParams, name: str = "work"):
     work = tmp_path / name
     work.mkdir()
-    outcome = run_quantize(saved(model, tmp_path), str(work), params, RandomCalibration())
+    outcome = run_quantize(saved(model, tmp_path), str(work), params, DataSource())
     return outcome, onnx.load(work / "model.onnx")
 
 
@@ -145,7 +145,7 @@ def test_an_already_quantized_model_is_refused(tmp_path, word):
             str(tmp_path / "first" / "model.onnx"),
             str(tmp_path / "again"),
             QuantizeParams("w8a8"),
-            RandomCalibration(),
+            DataSource(),
         )
 
 
@@ -166,14 +166,14 @@ def test_a_compiled_model_is_refused(tmp_path):
     )
     onnx.save(model, tmp_path / "compiled.onnx")
     with pytest.raises(InputError, match="already compiled"):
-        run_quantize(str(tmp_path / "compiled.onnx"), str(tmp_path), QuantizeParams("w8a8"), RandomCalibration())
+        run_quantize(str(tmp_path / "compiled.onnx"), str(tmp_path), QuantizeParams("w8a8"), DataSource())
 
 
 CHILD = """
 import sys
-from modelwright.data._calibration import RandomCalibration
+from modelwright.data import DataSource
 from modelwright.stages.quantize import QuantizeParams, run_quantize
-run_quantize(sys.argv[1], sys.argv[2], QuantizeParams(sys.argv[3], samples=4), RandomCalibration())
+run_quantize(sys.argv[1], sys.argv[2], QuantizeParams(sys.argv[3], samples=4), DataSource())
 """
 
 
@@ -216,7 +216,7 @@ def test_external_weights_in_a_read_only_folder_give_the_same_model(tmp_path):
     for name, path in (("a", inline), ("b", str(locked / "float.onnx"))):
         work = tmp_path / name
         work.mkdir()
-        run_quantize(path, str(work), QuantizeParams("w8a8", samples=2), RandomCalibration())
+        run_quantize(path, str(work), QuantizeParams("w8a8", samples=2), DataSource())
         results.append((work / "model.onnx").read_bytes())
     locked.chmod(0o755)
     assert results[0] == results[1]
@@ -238,7 +238,7 @@ def test_weights_in_constant_nodes_are_weights(tmp_path):
 def test_the_stage_runs_in_a_child_and_its_facts_are_plain_json(tmp_path):
     (tmp_path / "work").mkdir()
     call = run_quantize.call(
-        saved(conv_net(), tmp_path), str(tmp_path / "work"), QuantizeParams("w8a8", samples=2), RandomCalibration()
+        saved(conv_net(), tmp_path), str(tmp_path / "work"), QuantizeParams("w8a8", samples=2), DataSource()
     )
     outcome = run(call, timeout=120).unwrap()
     facts = json.loads(dumps(outcome))

@@ -77,7 +77,11 @@ def test_the_batch_is_the_one_really_used(model, tmp_path):
     assert make_subject(model, InputChoice(batch=4)).batch == 4
     assert make_subject(model, InputChoice(dims={"batch": 3})).batch == 3
     np.savez(tmp_path / "x.npz", x=np.zeros((7, 4), np.float32))
-    assert make_subject(model, InputChoice(Data(str(tmp_path / "x.npz")))).batch == 7
+    given = Data(str(tmp_path / "x.npz"))
+    assert make_subject(model, InputChoice(given)).batch == 1
+    assert make_subject(model, InputChoice(given, batch=7)).batch == 7
+    with pytest.raises(InputError, match="8 rows"):
+        make_subject(model, InputChoice(given, batch=8))
 
 
 def test_a_fixed_batch_cannot_be_changed(tmp_path):
@@ -98,7 +102,7 @@ def test_npz_with_wrong_keys_is_refused_with_the_right_ones(model, tmp_path):
         make_subject(model, InputChoice(Data(str(tmp_path / "x.npz"))))
     assert "x is missing" in caught.value.cause
     with pytest.raises(UsageError):
-        make_subject(model, InputChoice(Data(str(tmp_path / "x.npz")), batch=2))
+        make_subject(model, InputChoice(Data(str(tmp_path / "x.npz")), dims={"batch": 2}))
 
 
 def test_a_hugging_face_folder_is_told_to_build_first(tmp_path):

@@ -9,6 +9,7 @@ from dataclasses import field as field_of
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from modelwright._lazy import lazy
+from modelwright.data import Row as Row
 from modelwright.errors import InputError, UsageError, did_you_mean
 from modelwright.judge import Form, contributions, heaviest
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 else:
     np = lazy("numpy")
 
-Row = Mapping[str, Any]
 Outputs = Mapping[str, "NDArray[Any]"]
 Run = Callable[[Row], Outputs]
 IGNORED = -100

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from modelwright.data import generate, load_npz
+from modelwright.data import DataSource, first_feeds, generate
 from modelwright.errors import UsageError
 from modelwright.graph import Graph, ModelSummary, ValueSpec, load, summary
 from modelwright.models import FileDigest, model_files, onnx_of, specs_from_graph
@@ -22,7 +22,7 @@ _BATCH_NAME = re.compile(r"batch|^[nb]$", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class InputChoice:
-    """Where the inputs come from, and in which sizes they are made up.
+    """Where the inputs come from, how many rows make a run, and in which sizes they are made up.
 
     `recorded` is what the export knows about the inputs, where the model does not lie in its build folder.
     """
@@ -75,20 +75,28 @@ def make_subject(text: str | Path, inputs: InputChoice) -> Subject:
     path = onnx_of(text)
     graph = load(path)
     model = summary(graph)
+    batch = _batch_dims(model, inputs.batch)
     if not inputs.data.random:
         _refuse_sizes(inputs)
-        return Subject(path, graph, model, load_npz(inputs.data.source, model.inputs), model_files(path))
-    sizes = {**_batch_dims(model, inputs.batch), **inputs.dims}
+        feeds = first_feeds(DataSource(inputs.data), path, inputs.batch)
+        return Subject(path, graph, model, feeds, model_files(path))
+    sizes = {**batch, **inputs.dims}
     specs = specs_from_graph(graph, sizes=sizes, recorded=inputs.recorded)
     return Subject(path, graph, model, generate(specs, inputs.data.seed), model_files(path))
 
 
 def _refuse_sizes(inputs: InputChoice) -> None:
-    if inputs.batch is not None or inputs.dims:
+    if inputs.dims:
         raise UsageError(
-            "`data` and sizes exclude each other",
-            cause="the arrays in the file have their sizes already",
-            fix="leave out `batch` and `dims`, or the file",
+            "real data and sizes exclude each other",
+            cause="what is in the data has its sizes already",
+            fix="leave out `dims`, or the data",
+        )
+    if inputs.data.samples is not None:
+        raise UsageError(
+            "a measurement feeds one run again and again",
+            cause="runs of different samples would not be comparable",
+            fix="say with `batch` how many rows make a run, and with `seed` which",
         )
 
 

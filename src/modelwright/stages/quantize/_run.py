@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
-from modelwright.data import CalibrationSource, RandomCalibration, samples
+from modelwright.data import DataSource, samples
 from modelwright.errors import InputError
 from modelwright.graph import Graph, load, summary
 from modelwright.stages.quantize._check import require_reduced, require_true_label, tally, weight_range_bits
@@ -51,7 +51,7 @@ class _QuantizeFacts:
 
 @task
 def run_quantize(
-    model: str, workdir: str, params: QuantizeParams, calibration: CalibrationSource | None = None
+    model: str, workdir: str, params: QuantizeParams, calibration: DataSource | None = None
 ) -> QuantizeOutcome:
     """Quantize `model` into the empty folder `workdir` (`model.onnx`, large weights in `model.onnx.data`)."""
     began = time.perf_counter()
@@ -122,7 +122,7 @@ def _retyped(model: onnx.ModelProto, folder: Path) -> onnx.ModelProto:
 
 
 def _source(
-    graph: Graph, steps: tuple[Step, ...], params: QuantizeParams, calibration: CalibrationSource | None
+    graph: Graph, steps: tuple[Step, ...], params: QuantizeParams, calibration: DataSource | None
 ) -> CalibrationSamples | None:
     if steps[0].kind != "static":
         return None
@@ -130,7 +130,7 @@ def _source(
         raise InputError(
             f"{steps[0].label} needs calibration samples",
             cause="the ranges of activations are found by running the model",
-            fix="Give a folder of .npz files, an .npz file, file.py:function, or random (only to try things out).",
+            fix="Give `data`: real samples, or random (only to try things out).",
         )
     if params.samples < 1:
         raise InputError(
@@ -139,7 +139,7 @@ def _source(
     drawn = samples(calibration, graph, params.samples)
     # Inputs that do not fit are found before any work is done.
     next(iter(drawn))
-    return CalibrationSamples(drawn, isinstance(calibration, RandomCalibration))
+    return CalibrationSamples(drawn, calibration.random)
 
 
 def _clip_warnings(clipped: Clipped) -> list[str]:

@@ -81,7 +81,7 @@ def quantize_static(
     quantize_tables(model, tables, step.weight_bits)
     method = params.method if params.method != "percentile" else f"percentile {params.percentile:g}"
     facts = Calibration(
-        source.samples.source.kind, source.random, observed.samples, observed.digest, method, len(observed.ranges)
+        source.samples.kind, source.random, observed.samples, observed.digest, method, len(observed.ranges)
     )
     return StaticResult(model, facts, _wide_warning(left, wide))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from modelwright._json import dumps
 from modelwright._lazy import lazy
-from modelwright.data import CalibrationSource, RandomCalibration, samples
+from modelwright.data import DataSource, samples
 from modelwright.errors import WrightError
 from modelwright.graph import Graph, ValueSpec, external_data, load, summary
 from modelwright.stages.validate._types import (
@@ -30,9 +30,7 @@ REPORT = "validation.json"
 
 
 @task
-def run_validate(
-    candidate: str, reference: str, workdir: str, params: Gate, data: CalibrationSource
-) -> ValidateOutcome:
+def run_validate(candidate: str, reference: str, workdir: str, params: Gate, data: DataSource) -> ValidateOutcome:
     """Compare `candidate` with the export it came from; both run on the CPU, where every operator exists."""
     graph = load(candidate)
     same = _signature(graph, load(reference))
@@ -49,14 +47,14 @@ def run_validate(
     except WrightError as error:
         checks.append(GateCheck("runs on the CPU", False, str(error)))
     if found.outputs:
-        checks += _verdicts(found, params, isinstance(data, RandomCalibration))
+        checks += _verdicts(found, params, data.random)
     outcome = ValidateOutcome(
         passed=all(check.passed for check in checks),
         precision=params.precision,
         bound=_bound(params),
         worst_cosine=fidelity(found.outputs).cosine,
         samples=len(feeds),
-        random_inputs=isinstance(data, RandomCalibration),
+        random_inputs=data.random,
         checks=tuple(checks),
         outputs=found.outputs,
         decided_by=found.decided_by,

@@ -1,4 +1,4 @@
-"""Rows that hold texts, images or sounds become arrays, by the model's own processor. Runs in a child."""
+"""Rows that hold texts, images or sounds become arrays: by the model's own processor, or as was said. In a child."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
+from modelwright.data._feeds import TakenInput, channels_last
+from modelwright.data._media import picture, resized, sound
+from modelwright.data._rows import UNNAMED, Row
 from modelwright.errors import ExecutionError, InputError, WrightError
-from modelwright.evaluation.tasks import Row
 from modelwright.models import refuse_foreign
-from modelwright.targets import SessionTensor
+from modelwright.vocabulary import Data
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,9 +21,9 @@ if TYPE_CHECKING:
 else:
     np = lazy("numpy")
 transformers = lazy("transformers")
-pil = lazy("PIL")
 
 _RAW = ("text", "tokens", "question", "image", "audio")
+_SENSED = ("image", "audio")
 _HIDDEN_SHARE = 0.15
 _TEMPLATE = "This example is {}."
 _CAPTION = "a photo of a {}"
@@ -35,34 +37,64 @@ class Preparer:
 
     def __init__(
         self,
-        inputs: Sequence[SessionTensor],
-        folder: str | None,
-        task: str | None,
-        names: Sequence[str],
-        shared: Row,
+        inputs: Sequence[TakenInput],
+        data: Data,
+        names: Sequence[str] = (),
+        shared: Row | None = None,
+        *,
+        task: str | None = None,
         longest: int | None = None,
     ) -> None:
         self._inputs = {spec.name: spec for spec in inputs}
+        self._data = data
         self._longest = longest
-        self._folder = folder
+        self._folder = data.processor
         self._task = task or ""
         self._names = names
-        self._shared = shared
+        self._shared = shared or {}
         self._loaded: dict[str, Any] = {}
 
     def __call__(self, row: Row) -> Row:
+        row = self._named(row)
         missing = [name for name in self._inputs if not isinstance(row.get(name), np.ndarray | np.generic)]
         missing = [name for name in missing if name not in self._shared]
-        if not missing:
+        raw = self._raw(row)
+        if not missing or raw is None:
             return row
-        kind = next((name for name in _RAW if name in row and not isinstance(row[name], np.ndarray)), None)
-        if kind in ("text", "tokens", "question"):
-            return {**row, **self._text(row)}
-        if kind == "image" or (isinstance(row.get("image"), np.ndarray) and self._folder):
+        if raw == "image":
             return {**row, **self._image(row["image"], missing), **self._classes(missing)}
-        if kind == "audio":
-            return {**row, **self._audio(row["audio"])}
-        return row
+        return {**row, **(self._audio(row) if raw == "audio" else self._text(row))}
+
+    def tried(self, row: Row) -> None:
+        """The processor is applied to a row of which nobody knows yet where it goes."""
+        raw = self._raw(row)
+        if raw == "image":
+            found = resized(picture(row["image"]), self._data.size)
+            if self._folder is not None:
+                self._processed(found)
+        elif raw is not None:
+            self._audio(row) if raw == "audio" else self._text(row)
+
+    def _raw(self, row: Row) -> str | None:
+        """What of the row becomes arrays; arrays of pixels and sounds do where there is a processor."""
+        for name in _RAW:
+            ready = isinstance(row.get(name), np.ndarray) and (self._folder is None or name not in _SENSED)
+            if row.get(name) is not None and not ready:
+                return name
+        return None
+
+    def _named(self, row: Row) -> Row:
+        """The one array of a file without names is the one input of the model."""
+        if UNNAMED not in row:
+            return row
+        if len(self._inputs) != 1:
+            raise InputError(
+                "an array without a name cannot be told apart",
+                cause=f"the model takes {', '.join(self._inputs)}",
+                fix="Write an .npz file, one array per input.",
+            )
+        rest = {name: value for name, value in row.items() if name != UNNAMED}
+        return {**rest, next(iter(self._inputs)): row[UNNAMED]}
 
     def tokenizer(self) -> Any:
         return self._part("AutoTokenizer")
@@ -72,7 +104,7 @@ class Preparer:
             raise InputError(
                 "the rows hold no arrays, and there is no processor",
                 cause=f"the model takes {', '.join(self._inputs)}; texts, images and sounds become that by a processor",
-                fix="Give the model's own with `processor` FOLDER, or data that is already arrays.",
+                fix="Give the folder of the model's own as `processor`, or data that is already arrays.",
             )
         if auto not in self._loaded:
             self._loaded[auto] = _load(auto, self._folder)
@@ -93,43 +125,45 @@ class Preparer:
         return {name: np.asarray(value) for name, value in found.items()}
 
     def _text(self, row: Row) -> dict[str, Any]:
-        special = _TEXTS.get(self._task)
+        special = _TEXTS.get(self._task) or next((make for name, make in _FIELDS.items() if name in row), None)
         if special is not None:
             return special(self, row)
         pair = (row["text_pair"],) if row.get("text_pair") is not None else ()
         return self._encode(row["text"], *pair)
 
     def _image(self, image: Any, missing: Sequence[str]) -> dict[str, Any]:
-        picture = _picture(image)
+        found = resized(picture(image), self._data.size)
         if self._folder is None:
-            return self._plain_image(picture, missing)
-        found = self._part("AutoImageProcessor")(images=picture.convert("RGB"), return_tensors="np")
-        return {name: value[0] for name, value in found.items()}
+            return self._plain_image(found, missing)
+        return self._processed(found)
 
-    def _plain_image(self, picture: Any, missing: Sequence[str]) -> dict[str, Any]:
+    def _processed(self, image: Any) -> dict[str, Any]:
+        made = self._part("AutoImageProcessor")(images=image.convert("RGB"), return_tensors="np")
+        return {name: value[0] for name, value in made.items()}
+
+    def _plain_image(self, image: Any, missing: Sequence[str]) -> dict[str, Any]:
         """Pixels as they are, when the picture has the model's size."""
-        specs = [self._inputs[name] for name in missing if len(self._inputs[name].shape) == 4]
+        specs = [self._inputs[name] for name in missing if len(self._inputs[name].shape or ()) == 4]
         if len(specs) != 1 or len(missing) != 1:
             self._part("AutoImageProcessor")
-        spec = specs[0]
-        last = spec.shape[1] not in (1, 3) and spec.shape[3] in (1, 3)
-        channels, height, width = (spec.shape[3], *spec.shape[1:3]) if last else spec.shape[1:]
-        if any(
-            isinstance(want, int) and want != have for want, have in ((width, picture.width), (height, picture.height))
-        ):
+        last = channels_last(specs[0], self._data)
+        _, *shape = specs[0].shape or ()
+        channels, height, width = (shape[2], *shape[:2]) if last else shape
+        if any(isinstance(want, int) and want != have for want, have in ((width, image.width), (height, image.height))):
             raise InputError(
-                f"an image is {picture.width}x{picture.height}, and the model takes {width}x{height}",
+                f"an image is {image.width}x{image.height}, and the model takes {width}x{height}",
                 cause="how images are resized is part of the model, so it is never guessed",
-                fix="Give the model's own processor with `processor` FOLDER, or images of that size.",
+                fix="Say the `size`, give the folder of the model's own `processor`, or images of that size.",
             )
-        pixels = np.asarray(picture.convert("L" if channels == 1 else "RGB"))
+        pixels = np.asarray(image.convert("L" if channels == 1 else "RGB"))
         pixels = pixels[..., None] if pixels.ndim == 2 else pixels
-        return {spec.name: pixels if last else np.moveaxis(pixels, -1, 0)}
+        return {specs[0].name: pixels if last else np.moveaxis(pixels, -1, 0)}
 
-    def _audio(self, audio: Any) -> dict[str, Any]:
-        wave, rate = (audio["array"], audio.get("sampling_rate")) if isinstance(audio, Mapping) else (audio, None)
+    def _audio(self, row: Row) -> dict[str, Any]:
+        audio, rate = row["audio"], row.get("sampling_rate")
+        wave, rate = sound(Path(audio)) if isinstance(audio, str | Path) else (audio, rate)
         extractor = self._part("AutoFeatureExtractor")
-        if rate is not None and rate != extractor.sampling_rate:
+        if rate is not None and int(rate) != extractor.sampling_rate:
             raise InputError(
                 f"the sound is sampled at {rate} Hz, and the model takes {extractor.sampling_rate} Hz",
                 cause="it is not resampled here",
@@ -161,7 +195,7 @@ class Preparer:
         found = self._part("AutoTokenizer")(list(row["tokens"]), is_split_into_words=True, truncation=True, **options)
         labels, before = [], None
         for word in found.word_ids(0):
-            labels.append(-100 if word is None or word == before else int(row["label"][word]))
+            labels.append(-100 if word is None or word == before or "label" not in row else int(row["label"][word]))
             before = word
         return {**{name: np.asarray(value) for name, value in found.items()}, "label": np.array(labels)}
 
@@ -219,25 +253,15 @@ _TEXTS: Mapping[str, Callable[[Preparer, Row], dict[str, Any]]] = {
 }
 
 
+# Without a task, the fields of a row say what it is.
+_FIELDS: Mapping[str, Callable[[Preparer, Row], dict[str, Any]]] = {
+    "question": Preparer.question,
+    "tokens": Preparer.words,
+}
+
+
 def _padded(line: NDArray[Any], width: int) -> NDArray[Any]:
     return np.pad(line, (0, width - len(line)))
-
-
-def _picture(image: Any) -> Any:
-    try:
-        library = pil.Image
-    except ModuleNotFoundError as error:
-        raise ExecutionError(
-            "images need pillow", cause="the package pillow is not installed", fix="pip install 'modelwright[eval]'"
-        ) from error
-    if not isinstance(image, str | Path):
-        return library.fromarray(np.asarray(image)) if isinstance(image, np.ndarray) else image
-    try:
-        with library.open(image) as opened:
-            opened.load()
-            return opened.copy()
-    except (OSError, ValueError, SyntaxError, library.DecompressionBombError) as error:
-        raise InputError(f"{image} cannot be read", cause=str(error), fix="Leave it out, or repair it.") from error
 
 
 def _load(auto: str, folder: str) -> Any:
@@ -260,5 +284,5 @@ def _load(auto: str, folder: str) -> Any:
         raise InputError(
             f"{Path(folder).name} has no {kind} that transformers can load",
             cause=f"{type(error).__name__}: {' '.join(str(error).split())[:200]}",
-            fix="Point `processor` at the folder that holds the model's processor files.",
+            fix="Let `processor` be the folder that holds the model's processor files.",
         ) from error

@@ -6,34 +6,39 @@ import sys
 import numpy as np
 import pytest
 
+from modelwright.data import Feeder, open_data, split
+from modelwright.data._rows import selected
+from modelwright.data._source import require_fitting
 from modelwright.errors import InputError, UsageError
-from modelwright.evaluation._dataset import open_dataset, selected
-from modelwright.evaluation._feeds import Feeder, split
+from modelwright.graph import ValueSpec
 from modelwright.judge import Allowance, parse_allowance
-from modelwright.targets import SessionTensor
 from modelwright.vocabulary import Data
 
 
 def opened(path, **more):
-    return open_dataset(Data(str(path), **more))
+    return open_data(Data(str(path), **more))
 
 
-def feeder(*specs, scale=None, shared=None, may_batch=True):
-    return Feeder([SessionTensor(*spec) for spec in specs], shared or {}, scale, may_batch=may_batch)
+def rows(path, **more):
+    return list(opened(path, **more).read(None))
+
+
+def feeder(*specs, shared=None, together=16, **how):
+    return Feeder([ValueSpec(*spec) for spec in specs], Data("d.npz", **how), shared, together=together)
 
 
 def test_an_npz_has_its_samples_along_the_first_axis(tmp_path):
     np.savez(tmp_path / "d.npz", x=np.arange(6).reshape(3, 2), label=[1, 0, 2], label_names=["a", "b", "c"])
     data = opened(tmp_path / "d.npz")
     assert (data.kind, data.count, data.label_names) == ("npz", 3, ("a", "b", "c"))
-    assert data.row(2)["x"].tolist() == [4, 5]
+    assert next(iter(data.read([2])))["x"].tolist() == [4, 5]
 
 
 def test_arrays_that_all_samples_share_are_kept_apart(tmp_path):
     np.savez(tmp_path / "d.npz", x=np.zeros((4, 2)), **{"shared.class_embeds": np.eye(3)})
     data = opened(tmp_path / "d.npz")
     assert data.shared["class_embeds"].shape == (3, 3)
-    assert set(data.row(0)) == {"x"}
+    assert set(next(iter(data.read([0])))) == {"x"}
 
 
 def test_arrays_of_different_lengths_are_refused(tmp_path):
@@ -70,23 +75,23 @@ def test_lines_of_json_hold_numbers_texts_and_names_of_files(tmp_path):
     lines = [{"x": "one.npy", "label": 1, "text": "hello"}, {"x": [3, 4, 5], "label": 0, "text": "bye"}]
     (tmp_path / "data.jsonl").write_text("\n".join(json.dumps(line) for line in lines))
     data = opened(tmp_path)
-    assert [data.row(i)["x"].tolist() for i in range(2)] == [[0, 1, 2], [3, 4, 5]]
-    assert data.row(1)["text"] == "bye"
+    assert [row["x"].tolist() for row in data.read(None)] == [[0, 1, 2], [3, 4, 5]]
+    assert next(iter(data.read([1])))["text"] == "bye"
 
 
 def test_a_broken_line_is_named(tmp_path):
     (tmp_path / "data.jsonl").write_text('{"label": 1}\n{"label": \n')
     with pytest.raises(InputError, match="line 2"):
-        opened(tmp_path).row(1)
+        rows(tmp_path)
 
 
 def test_folders_of_images_are_classes_in_the_order_of_labels_txt(tmp_path):
     for name in ("cat", "dog"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "1.png").write_bytes(b"")
-    assert [opened(tmp_path).row(i)["label"] for i in range(2)] == [0, 1]
+    assert [row["label"] for row in rows(tmp_path)] == [0, 1]
     (tmp_path / "labels.txt").write_text("dog\nbird\ncat\n")
-    assert [opened(tmp_path).row(i)["label"] for i in range(2)] == [2, 0]
+    assert [row["label"] for row in rows(tmp_path)] == [2, 0]
     (tmp_path / "labels.txt").write_text("dog\n")
     with pytest.raises(InputError, match="cat"):
         opened(tmp_path)
@@ -95,9 +100,9 @@ def test_folders_of_images_are_classes_in_the_order_of_labels_txt(tmp_path):
 def test_a_column_is_found_under_the_name_it_has(tmp_path):
     np.savez(tmp_path / "d.npz", pixels=np.zeros((2, 3)), fine=[1, 0])
     data = opened(tmp_path / "d.npz", columns={"label": "fine", "x": "pixels"})
-    assert data.row(0)["label"] == 1
+    assert next(iter(data.read([0])))["label"] == 1
     with pytest.raises(InputError, match="no column 'coarse'"):
-        opened(tmp_path / "d.npz", columns={"label": "coarse"})
+        rows(tmp_path / "d.npz", columns={"label": "coarse"})
 
 
 def test_the_same_seed_draws_the_same_samples_and_another_one_others():
@@ -177,5 +182,89 @@ def test_a_name_that_is_no_path_is_explained_where_no_package_can_look_it_up(mon
     for name in ("datasets", "huggingface_hub"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(InputError, match="nosuch does not exist") as error:
-        open_dataset(Data("nosuch"))
+        open_data(Data("nosuch"))
     assert "modelwright[datasets]" in error.value.fix
+
+
+def test_an_npz_is_read_at_the_rows_that_are_asked_for(tmp_path):
+    numbers = np.arange(12).reshape(6, 2)
+    for name, write, array in (
+        ("plain", np.savez, numbers),
+        ("packed", np.savez_compressed, numbers),
+        ("fortran", np.savez, np.asfortranarray(numbers)),
+        ("swapped", np.savez, numbers.astype(">i8")),
+    ):
+        write(tmp_path / f"{name}.npz", x=array, text=np.array(list("abcdef")))
+        found = list(opened(tmp_path / f"{name}.npz").read([1, 4, 5]))
+        assert [(row["x"].tolist(), row["text"]) for row in found] == [([2, 3], "b"), ([8, 9], "e"), ([10, 11], "f")]
+        assert all(row["x"].dtype.isnative for row in found)
+
+
+def test_tables_and_texts_are_rows(tmp_path):
+    (tmp_path / "d.csv").write_text('text,label\n"good, really",1\nbad,0\n')
+    assert rows(tmp_path / "d.csv") == [{"text": "good, really", "label": 1}, {"text": "bad", "label": 0}]
+    (tmp_path / "d.txt").write_text("one\n\ntwo\n")
+    assert rows(tmp_path / "d.txt") == [{"text": "one"}, {"text": "two"}]
+    (tmp_path / "d.jsonl").write_text('{"text": "one"}\n')
+    assert rows(tmp_path / "d.jsonl") == [{"text": "one"}]
+    (tmp_path / "bad.csv").write_text("a,b\n1\n")
+    with pytest.raises(InputError, match="not a table"):
+        rows(tmp_path / "bad.csv")
+
+
+def test_labels_may_lie_in_a_file_of_their_own(tmp_path):
+    np.save(tmp_path / "x.npy", np.zeros((2, 3), np.float32))
+    np.save(tmp_path / "y.npy", np.array([4, 5]))
+    assert [row["label"] for row in rows(tmp_path / "x.npy", labels=str(tmp_path / "y.npy"))] == [4, 5]
+    (tmp_path / "y.txt").write_text("7\n8\n9\n")
+    with pytest.raises(InputError, match="3 labels for 2 samples"):
+        rows(tmp_path / "x.npy", labels=str(tmp_path / "y.txt"))
+
+
+def test_a_folder_of_arrays_images_or_sounds_needs_no_labels(tmp_path):
+    for folder, name in (("arrays", "1.npz"), ("photos", "1.png"), ("sounds", "1.wav")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / name).write_bytes(b"")
+    np.savez(tmp_path / "arrays" / "1.npz", x=np.zeros(2), label=3)
+    assert rows(tmp_path / "arrays")[0]["label"] == 3
+    assert rows(tmp_path / "photos") == [{"image": tmp_path / "photos" / "1.png"}]
+    assert rows(tmp_path / "sounds") == [{"audio": tmp_path / "sounds" / "1.wav"}]
+
+
+def test_a_function_gives_rows_until_it_ends_and_only_so_many_are_asked_for(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "import itertools\ndef read():\n    yield from ({'x': i} for i in itertools.count())\n"
+    )
+    data = Data(f"{tmp_path / 'mine.py'}:read", samples=3)
+    found = open_data(data)
+    assert found.count is None
+    assert [(number, int(row["x"])) for number, row in found.chosen(data)] == [(0, 0), (1, 1), (2, 2)]
+
+
+def test_what_a_header_tells_is_said_before_anything_is_unpacked(tmp_path, monkeypatch):
+    np.savez(tmp_path / "d.npz", x=np.zeros((1, 5), np.float32))
+    monkeypatch.setattr("modelwright.data._arrays.np.frombuffer", lambda *_, **__: pytest.fail("unpacked"))
+    found = opened(tmp_path / "d.npz")
+    for shape, name, words in (((1, 4), "x", r"x is \[5\] in a sample"), ((1, 5), "y", "y is missing")):
+        with pytest.raises(InputError, match=words):
+            require_fitting(found, [ValueSpec(name, "float32", shape)], Data("d.npz"))
+    require_fitting(found, [ValueSpec("x", "float32", ("n", 5))], Data("d.npz"))
+
+
+def test_pixels_are_normalized_by_channel_wherever_the_channels_are():
+    first = {"x": np.full((3, 2, 2), 255, np.uint8)}
+    how = {"scale": 1 / 255, "mean": (0.0, 0.5, 1.0), "std": (1.0, 0.5, 2.0)}
+    made = feeder(("x", "float32", ("n", 3, 2, 2)), **how).feeds([first])["x"]
+    assert made[0, :, 0, 0].tolist() == [1.0, 1.0, 0.0]
+    last = {"x": np.moveaxis(first["x"], 0, -1)}
+    made = feeder(("x", "float32", ("n", 2, 2, 3)), **how).feeds([last])["x"]
+    assert made[0, 0, 0].tolist() == [1.0, 1.0, 0.0]
+    with pytest.raises(InputError, match="2 numbers"):
+        feeder(("x", "float32", ("n", 3, 2, 2)), mean=(0.0, 1.0)).feeds([first])
+
+
+def test_a_row_that_brings_its_batch_is_a_run_of_its_own():
+    one = feeder(("x", "float32", (3, 2)))
+    rows = [{"x": np.full((3, 2), i, np.float32)} for i in range(2)]
+    assert list(one.chunks(rows)) == [[0], [1]]
+    assert one.feeds(rows[1:])["x"].tolist() == [[1, 1]] * 3
