@@ -110,8 +110,8 @@ def plan(
         opset=opset,
         dims=tuple((dims or {}).items()),
     )
-    recipes = _recipes(source, targets, recipe, choices, planning=True)
-    with opened(store) if store is not None else Store(read_only=True) as place, unwritten():
+    with unwritten(), opened(store) if store is not None else Store(read_only=True) as place:
+        recipes = _recipes(source, targets, recipe, choices, planning=True)
         found = pipeline.plan_all(source, recipes, store=place)
     plans = (TargetPlan(one.target, steps) for one, steps in zip(recipes, found, strict=True))
     return Plans(tuple(plans))
