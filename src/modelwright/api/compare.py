@@ -50,6 +50,8 @@ def compare(
     what was measured as `partial`, when it ends early.
     """
     then = None if against is None else _then(against, store)
+    earlier = _earlier(retry, store)
+    refs = evidence.record_ids(earlier, then)
     ready = [_built(arm, target, store, on_progress) for arm in arms]
     models = [measure.parse_arm(arm).model for arm in arms]
     if then is not None and len(ready) == 1:
@@ -67,16 +69,16 @@ def compare(
         inputs=input_choice(data_for(data, *models), batch, dims),
         measure_duplicates=measure_duplicates,
         wait=wait,
-        retry=_earlier(retry, store),
+        retry=earlier,
     )
     try:
         result = measure.compare(ready, options, on_progress=on_progress)
     except (measure.ComparisonInterrupted, measure.ComparisonFailed) as early:
-        kept(early.partial)
+        kept(early.partial, refs=refs)
         raise
-    if then is None:
-        return kept(result)
-    return kept(replace(result, against=measure.against(result, then)), refs=(then.id,))
+    if then is not None:
+        result = replace(result, against=measure.against(result, then))
+    return kept(result, refs=refs)
 
 
 def _then(against: str | Path, store: Store | None) -> Record[PerfResult | CompareResult]:

@@ -16,6 +16,7 @@ from modelwright.evidence._keep import (
     list_records,
     read_record,
     record_file,
+    record_ids,
 )
 from modelwright.evidence._record import (
     Payloads,
@@ -53,5 +54,6 @@ __all__ = [
     "read_environment",
     "read_record",
     "record_file",
+    "record_ids",
     "save_record",
 ]

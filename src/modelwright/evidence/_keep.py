@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from modelwright._json import loads
 from modelwright._output import sealed
 from modelwright.errors import InputError, UsageError
 from modelwright.evidence._record import Payloads, Record, parse_record
@@ -88,6 +89,19 @@ def read_record(text: str | Path, store: Store, payloads: Payloads) -> Record[An
     path = record_file(text, store)
     name = str(text) if Path(text) == path else f"the record {text}"
     return parse_record(_bytes(path), name, payloads)
+
+
+def record_ids(*found: Path | Record[Any] | None) -> tuple[str, ...]:
+    """Of those that have one: a file from before there were records has none."""
+    ids = (_id(one) if isinstance(one, Path) else one.id for one in found if one is not None)
+    return tuple(one for one in ids if one is not None)
+
+
+def _id(path: Path) -> str | None:
+    try:
+        return str(loads(_bytes(path))["record_id"])
+    except (ValueError, TypeError, KeyError):
+        return None
 
 
 def record_file(text: str | Path, store: Store) -> Path:

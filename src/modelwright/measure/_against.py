@@ -19,6 +19,7 @@ from modelwright.measure.races._types import CompareResult
 from modelwright.models import FileDigest
 
 Measured = PerfResult | CompareResult
+_FILES = "the model files"
 
 
 def against(now: CompareResult, then: Record[Measured]) -> Against:
@@ -98,12 +99,14 @@ def _bound(found: Measured) -> str:
 def _load(environment: Environment) -> str:
     """In steps: no two moments are alike to the last digit."""
     value = environment.foreign_load.value
-    return "unknown" if not isinstance(value, float) else "none" if value < 0.1 else f"about {value:.1f} CPUs"
+    if not isinstance(value, float):
+        return "unknown"
+    return "none" if value < 0.1 else f"about {max(0.5, round(2 * value) / 2):g} CPUs"
 
 
 _MEASURED: Mapping[str, Callable[[Measured], str]] = {
     "the protocol": lambda found: found.protocol,
-    "the model files": _contents,
+    _FILES: _contents,
     "the inputs": _inputs,
     "what was bound": _bound,
 }
@@ -124,7 +127,7 @@ def _says(before: Sequence[TypicalTime], after: Sequence[TypicalTime], changed: 
     for now in after:
         then = next((one for one in before if one.files == now.files), None)
         if then is not None:
-            rest = "".join(f", or of {one.what}" for one in changed)
+            rest = "".join(f", or of {one.what}" for one in changed if one.what != _FILES)
             ratio = now.p50_ms / then.p50_ms - 1
             yield f"{Path(now.model).name} is the same file: {ratio:+.1%} of its time is the effect of the moment{rest}"
     if not before or not after:
