@@ -20,6 +20,7 @@ NAMES = (
     "perf_overhead",
     "debug_memory",
     "build_cost",
+    "plans",
 )
 PROOFS = (
     "aa_real",

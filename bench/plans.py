@@ -33,7 +33,7 @@ OLD = "MODELWRIGHT_BENCH_OLD"
 WRIGHT = str(Path(sys.executable).with_name("wright"))
 EIGHT = ("qnn-npu", "qnn-gpu", "openvino-cpu", "openvino-npu", "openvino-gpu", "cpu", "dml-gpu", "vitisai-npu")
 MODELS, PLANNING_S = 1000, 6.0
-WARM_ROUNDS, WARM_RATIO = 7, 0.5
+WARM_ROUNDS, WARM_RATIO = 5, 0.5
 # What a vendor of one model for four chips builds: all of it is shared but the compilation.
 FOUR = tuple(f"qnn-npu:htp_arch={arch}" for arch in (68, 73, 75, 79))
 DEPTH, PARALLEL_ROUNDS, SPEEDUP = 24, 3, 1.6
