@@ -9,6 +9,7 @@ from typing import Any
 from modelwright import pipeline
 from modelwright.api._kept import kept, verb
 from modelwright.api._opened import opened
+from modelwright.data import drawing
 from modelwright.models import BuildSource, HfSource, OnnxSource, Source, SourceChoices, onnx_of, resolve
 from modelwright.pipeline import BuildFailure, Builds, Plans, Recipe, RecipeChoices, TargetPlan
 from modelwright.store import Store, unwritten
@@ -59,9 +60,9 @@ def build(
         opset=opset,
         dims=tuple((dims or {}).items()),
     )
-    recipes = _recipes(source, targets, recipe, choices)
-    folders = [_folder(output, recipe, len(recipes)) for recipe in recipes]
-    with opened(store) as place:
+    with opened(store) as place, drawing(place.root.parent):
+        recipes = _recipes(source, targets, recipe, choices)
+        folders = [_folder(output, recipe, len(recipes)) for recipe in recipes]
         for folder in folders:
             pipeline.check_folder(source, folder, store=place, overwrite=overwrite)
         found = pipeline.build_all(source, recipes, store=place, on_progress=on_progress, force=force)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,34 @@ _PATIENCE_S = 600.0
 Arrays = Mapping[str, "NDArray[Any]"]
 
 
+class _Drawings:
+    """What was drawn in this command, in folders that last as long as it does."""
+
+    def __init__(self, stack: contextlib.ExitStack, place: Path) -> None:
+        self._stack, self._place = stack, place
+        self._found: dict[tuple[Data, int], Drawn] = {}
+
+    def draw(self, data: Data, count: int, on_progress: OnProgress | None) -> Drawn:
+        if (data, count) not in self._found:
+            folder = self._stack.enter_context(scratch("samples", self._place))
+            self._found[data, count] = _draw(data, count, folder, on_progress)
+        return self._found[data, count]
+
+
+_drawings: ContextVar[_Drawings | None] = ContextVar("what was drawn", default=None)
+
+
+@contextlib.contextmanager
+def drawing(place: Path) -> Iterator[None]:
+    """The user's own code is started once inside, whoever asks for its samples: for their sizes, for every target."""
+    with contextlib.ExitStack() as stack:
+        before = _drawings.set(_Drawings(stack, place))
+        try:
+            yield
+        finally:
+            _drawings.reset(before)
+
+
 @contextlib.contextmanager
 def drawn(source: DataSource, count: int, place: Path, on_progress: OnProgress | None = None) -> Iterator[DataSource]:
     """The source with its rows in files for as long as this lasts; one that is in files already as it is."""
@@ -44,16 +73,25 @@ def drawn(source: DataSource, count: int, place: Path, on_progress: OnProgress |
 
 
 def draw(source: DataSource, count: int, folder: Path, on_progress: OnProgress | None = None) -> DataSource:
-    """The same in a folder of the caller's."""
+    """The same in a folder of the caller's, unless the command has drawn it already."""
     if not source.unread:
         return source
-    call = draw_rows.call(source.data, str(folder), count)
-    return replace(source, drawn=run(call, timeout=_PATIENCE_S, on_progress=on_progress).unwrap())
+    shared = _drawings.get()
+    if shared is not None:
+        return replace(source, drawn=shared.draw(source.data, count, on_progress))
+    return replace(source, drawn=_draw(source.data, count, folder, on_progress))
 
 
-def data_sizes(data: Data, model: Path) -> dict[str, int]:
-    """The symbolic dimensions that the first sample shows."""
-    return run(read_sizes.call(DataSource(data), str(model)), timeout=_PATIENCE_S).unwrap()
+def _draw(data: Data, count: int, folder: Path, on_progress: OnProgress | None) -> Drawn:
+    return run(draw_rows.call(data, str(folder), count), timeout=_PATIENCE_S, on_progress=on_progress).unwrap()
+
+
+def data_sizes(data: Data, model: Path, count: int) -> dict[str, int]:
+    """The symbolic dimensions that the first sample shows; `count` of them will be needed."""
+    source, shared = DataSource(data), _drawings.get()
+    if source.unread and shared is not None:
+        source = replace(source, drawn=shared.draw(data, count, None))
+    return run(read_sizes.call(source, str(model)), timeout=_PATIENCE_S).unwrap()
 
 
 def try_data(source: DataSource, model: Path | None = None) -> None:

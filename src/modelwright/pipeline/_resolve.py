@@ -14,7 +14,8 @@ from modelwright.pipeline._conflicts import refuse_conflicts
 from modelwright.pipeline._recipe import Layer, Recipe, make_data, make_recipe, merged, require_layer
 from modelwright.pipeline._weights import settle_weights
 from modelwright.stages.optimize import PRESETS, resolve_passes
-from modelwright.stages.quantize import canonical, steps_of
+from modelwright.stages.quantize import QuantizeParams, canonical, steps_of
+from modelwright.stages.validate import ValidateParams
 from modelwright.targets import Target, catalogue, on_this_host, parse_target
 from modelwright.vocabulary import Data
 
@@ -169,20 +170,27 @@ def _spell_out(
     optimize["passes"] = list(resolve_passes(names))
     sizes = dict(optimize.get("fix_dims") or ())
     if "fix_dims" not in optimize and isinstance(source, OnnxSource) and target.device in _FIXED_SHAPE_DEVICES:
-        sizes = _sizes(Path(source.path), layer["data"], dict(choices.dims), planning=planning)
+        sizes = _sizes(Path(source.path), layer, dict(choices.dims), planning=planning)
     optimize["fix_dims"] = sorted({**sizes, **dict(choices.dims)}.items())
     layer["optimize"] = optimize
 
 
-def _sizes(model: Path, data: Data, said: dict[str, int], *, planning: bool) -> dict[str, int]:
+def _sizes(model: Path, layer: Layer, said: dict[str, int], *, planning: bool) -> dict[str, int]:
     """What is said, then what the user's data has, then what a dimension's name suggests."""
+    data: Data = layer["data"]
     if planning and DataSource(data).unread:
         return {}
     symbolic = set(model_facts(model).symbolic)
     if not symbolic and not said:
         return {}
-    seen = data_sizes(data, model) if not data.random and symbolic - said.keys() else {}
+    seen = data_sizes(data, model, _samples(layer)) if not data.random and symbolic - said.keys() else {}
     return symbolic_sizes(shared(model), {**seen, **said})
+
+
+def _samples(layer: Layer) -> int:
+    """How many the stages will ask for."""
+    sections = ((layer["quantize"], QuantizeParams.samples), (layer["validation"], ValidateParams.samples))
+    return max(int(section.get("samples", usual)) for section, usual in sections if section is not None)
 
 
 def waits_for_reader(source: OnnxSource | HfSource, recipe: Recipe) -> bool:

@@ -14,6 +14,7 @@ import psutil
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+import modelwright as mw
 from modelwright.data import DataSource
 from modelwright.errors import InputError, WrightError
 from modelwright.graph import _load, _summary
@@ -23,7 +24,7 @@ from modelwright.stages.validate import Gate, run_validate
 from modelwright.store import Store
 from modelwright.targets import parse_target
 from modelwright.vocabulary import Data
-from support.models import conv_net, save
+from support.models import conv_net, mlp, save
 
 EIGHT = ("qnn-npu", "qnn-gpu", "openvino-cpu", "openvino-npu", "openvino-gpu", "cpu", "dml-gpu", "vitisai-npu")
 
@@ -89,17 +90,16 @@ def test_a_target_that_fails_does_not_take_the_others_with_it(source, store):
     assert cpu.passed
 
 
-def test_a_function_of_the_users_is_started_once_for_all_targets(source, store, tmp_path):
-    shape = [dim.dim_value for dim in conv_net().graph.input[0].type.tensor_type.shape.dim]
+def test_a_function_of_the_users_is_started_once_for_all_targets_and_the_sizes_of_its_samples(store, tmp_path):
     (tmp_path / "reader.py").write_text(
         "import numpy as np\n"
         "def samples():\n"
         f"    open({str(tmp_path / 'starts')!r}, 'a').write('x')\n"
-        f"    yield from [{{'x': np.ones({shape}, np.float32)}}] * 3\n"
+        "    yield from [{'x': np.ones((2, 4), np.float32)}] * 3\n"
     )
-    choices = RecipeChoices(precision="w8a8", data=Data(f"{tmp_path / 'reader.py'}:samples"))
-    recipes = [resolve_recipe(source, parse_target(name), choices) for name in ("qnn-npu", "cpu")]
-    assert all(result.passed for result in build_all(source, recipes, store=store))
+    model, data = save(mlp(), tmp_path), f"{tmp_path / 'reader.py'}:samples"
+    builds = mw.build(model, ["qnn-npu", "cpu"], precision="w8a8", data=data, store=store)
+    assert [build.recipe.optimize.fix_dims for build in builds] == [(("batch", 2),), ()]
     assert (tmp_path / "starts").read_text() == "x"
 
 
