@@ -83,7 +83,7 @@ def test_real_calibration_data_is_recorded_and_random_is_said_loudly(wright, mod
     np.savez(tmp_path / "wrong.npz", other=rows)
     wrong = wright("quantize", model, "-p", "w8a8", "--data", "wrong.npz")
     assert wrong.code == 3
-    assert "other" in wrong.err
+    assert f"{name['name']} is missing" in wrong.err
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,8 @@ def test_real_calibration_data_is_recorded_and_random_is_said_loudly(wright, mod
         (["quantize", "model.onnx", "-p", "w4a8"], 3, "cannot be produced"),
         (["compile", "model.onnx", "--target", "cpu"], 2, "no EPContext"),
         (["compile", "model.onnx", "--target", "openvino-npu"], 4, "needs"),
-        (["optimize"], 2, "wright optimize MODEL.onnx"),
-        (["quantize", "model.onnx", "-p", "w8a8", "--data", "nothing.txt"], 3, ".npz"),
+        (["optimize"], 2, "wright optimize --help"),
+        (["quantize", "model.onnx", "-p", "w8a8", "--data", "nothing.txt"], 3, "does not exist"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else str(value),
 )
