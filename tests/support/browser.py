@@ -70,7 +70,7 @@ class Browser:
         """Load it; what it complains about from now on is in `complaints`."""
         self.complaints, self._loaded = [], False
         self._ask("Page.navigate", url=path.resolve().as_uri())
-        end = time.monotonic() + 60
+        end = time.monotonic() + 300
         while not self._loaded:
             assert time.monotonic() < end, f"{path} was not loaded"
             self._receive(1.0)
@@ -100,7 +100,7 @@ class Browser:
         if self._session is not None:
             message["sessionId"] = self._session
         os.write(self._out, json.dumps(message).encode() + b"\0")
-        end = time.monotonic() + 60
+        end = time.monotonic() + 300
         while time.monotonic() < end:
             answer = self._receive(1.0)
             if answer is not None and answer.get("id") == self._number:

@@ -121,7 +121,7 @@ def _tried(analysis: Analysis, suffix: str) -> Section:
 def _graph(placed: Placement, suffix: str) -> Section:
     why = _reasons(placed)
     view = collapse(placed.graph, frozenset(place for place, node in enumerate(placed.graph) if _key(node) in why))
-    tones = {share.ep: colour(place) for place, share in enumerate(placed.eps)}
+    tones = _tones(placed)
     boxes = [_box(block, placed.graph, tones, why) for block in view.blocks]
     legend = keys((*(LegendKey(_short(ep), tone) for ep, tone in tones.items()), *_other_keys(placed)))
     whole = all(len(block.nodes) == 1 for block in view.blocks)
@@ -130,6 +130,16 @@ def _graph(placed: Placement, suffix: str) -> Section:
     return Section(
         f"The graph by EP{suffix}", join((legend, graph(boxes, view.arrows), _nodes(placed, view, why))), hint
     )
+
+
+def _tones(placed: Placement) -> dict[str, str]:
+    """The first colour is for the EP that was asked, also where it takes nothing."""
+    others = {node.ep for node in placed.left}
+    asked = [share.ep for share in placed.eps if share.ep not in others]
+    rest = [share.ep for share in placed.eps if share.ep in others]
+    return {ep: colour(place) for place, ep in enumerate(asked)} | {
+        ep: colour(place) for place, ep in enumerate(rest, max(1, len(asked)))
+    }
 
 
 def _other_keys(placed: Placement) -> list[LegendKey]:

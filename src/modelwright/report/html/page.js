@@ -60,6 +60,7 @@ each("section", (section) => {
   if (all) all.onclick = () => { section.block = null; section.filter(); };
 });
 
+const WHOLE = [1, 2, 5].flatMap((step) => [0, 1, 2, 3, 4, 5, 6].map((power) => step * 10 ** power)).sort((a, b) => a - b);
 function drawChart(figure) {
   const data = dataOf(figure), says = figure.querySelector(".says");
   const axis = { stroke: colour("soft"), grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line") } };
@@ -90,7 +91,7 @@ function drawChart(figure) {
   place.replaceChildren();
   figure.plot = new uPlot({
     width: Math.max(200, place.clientWidth), height: data.height, scales: { x: { time: false }, y: { range } }, cursor: { y: false, drag: { x: true } },
-    legend: { live: true, markers: { width: 2, stroke: (_, at) => colour(data.series[at - 1].tone), fill: (_, at) => data.series[at - 1].hollow ? "transparent" : colour(data.series[at - 1].tone) } }, axes: [{ ...axis, size: 34 }, { ...axis, size: 62, values: (_, ticks) => ticks.map((tick) => tick === null ? "" : shown(tick, data.unit)) }],
+    legend: { live: true, markers: { width: 2, stroke: (_, at) => colour(data.series[at - 1].tone), fill: (_, at) => data.series[at - 1].hollow ? "transparent" : colour(data.series[at - 1].tone) } }, axes: [{ ...axis, size: 34, ...(data.x.every(Number.isInteger) ? { incrs: WHOLE } : {}) }, { ...axis, size: 62, values: (_, ticks) => ticks.map((tick) => tick === null ? "" : shown(tick, data.unit)) }],
     series: [{ label: data.x_title, value: (_, value) => shown(value, "") }, ...series], hooks: { drawClear: [bands], setCursor: [tell] },
   }, [data.x, ...data.series.map((one) => one.values)], place);
 }
