@@ -145,7 +145,7 @@ def test_units_of_another_comparison_are_refused(slow, fast, tmp_path):
     for arms, changes, what in (
         ([str(slow), f"fast={fast}@level=basic"], {}, "the arms"),
         ([str(slow), str(fast)], {"inputs": InputChoice(Data(seed=1), batch=64)}, "the inputs"),
-        ([str(slow), str(fast)], {"by": (0.5,)}, "--by"),
+        ([str(slow), str(fast)], {"by": (0.5,)}, "`by`"),
     ):
         with pytest.raises(UsageError) as caught:
             compare(arms, options(retry=file, **changes))
