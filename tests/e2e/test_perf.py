@@ -89,7 +89,7 @@ def test_npz_with_wrong_keys_names_the_right_ones(wright, tmp_path):
 
 def test_throughput_counts_the_batch_really_used(wright, tmp_path):
     np.savez(tmp_path / "x.npz", x=np.zeros((5, 4), np.float32))
-    found = wright("perf", "model.onnx", "--data", "x.npz", "--iterations", 20, "--json").json
+    found = wright("perf", "model.onnx", "--data", "x.npz", "--batch", 5, "--iterations", 20, "--json").json
     assert found["throughput"]["batch"] == 5
     assert found["throughput"]["items_per_s"] == pytest.approx(5 * found["throughput"]["runs_per_s"])
 
