@@ -60,8 +60,10 @@ def test_a_changed_quantize_field_runs_quantize_and_what_follows(source, store):
     assert ran(build(source, changed, store=store)) == ["quantize", "validate"]
 
 
-def test_eight_targets_share_what_they_can_and_the_model_is_read_once(source, store, monkeypatch):
-    read = []
+def test_eight_targets_share_what_they_can_and_the_model_is_read_once(tmp_path, store, monkeypatch):
+    model, read = conv_net(), []
+    model.producer_name = "a model that no other test has looked at"
+    source = OnnxSource(str(save(model, tmp_path)))
     for module, name in ((_load, "_parse"), (_summary, "_summary")):
         monkeypatch.setattr(module, name, _counted(getattr(module, name), read))
     recipes = [resolve_recipe(source, parse_target(name)) for name in EIGHT]
