@@ -123,7 +123,7 @@ class Feeder:
             raise InputError(
                 f"{spec.name} holds pixels (uint8), and the model takes {wanted}",
                 cause="how pixels become numbers is part of the model, so it is never guessed",
-                fix="Say the `scale`, 1/255 for example, give the folder of the model's own `processor`, or write "
+                fix="Say it, with `scale` 1/255 for example, give the folder of the model's own `processor`, or write "
                 "arrays as the model takes them.",
             )
         self.scaled = True
