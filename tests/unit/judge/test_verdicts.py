@@ -155,7 +155,14 @@ def test_the_same_units_give_the_same_verdict() -> None:
 
 def test_the_vocabulary_is_closed() -> None:
     speed = {"improved", "regressed", "equivalent", "mixed", "inconclusive", "invalid", "noop", "duplicate"}
-    assert {kind.value for kind in VerdictKind} == speed | {"pass", "fail", "met", "already_met", "not_met"}
+    assert {kind.value for kind in VerdictKind} == speed | {
+        "pass",
+        "fail",
+        "met",
+        "already_met",
+        "not_met",
+        "unfinished",
+    }
 
 
 @pytest.mark.parametrize(
