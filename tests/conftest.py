@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -14,6 +15,10 @@ import pytest
 slow = [hypothesis.HealthCheck.too_slow]
 hypothesis.settings.register_profile("any machine", deadline=None, suppress_health_check=slow)
 hypothesis.settings.load_profile("any machine")
+
+# A shell starts what runs in the background deaf to ctrl-C, and children inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @dataclass(frozen=True)
