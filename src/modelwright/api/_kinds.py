@@ -126,9 +126,7 @@ def _build(result: Builds, given: Mapping[str, Any]) -> Facts:
             first = build.components[0].stages[0]
             yield RecordedModel("source", build.source, _files(first.artifact.files))
             for part in build.components:
-                yield RecordedModel(
-                    "artifact", f"{build.source} {part.name} for {build.target}", _files(part.final.files)
-                )
+                yield RecordedModel(f"{part.name} for {build.target}", build.source, _files(part.final.files))
 
     return Facts(
         "build-1",

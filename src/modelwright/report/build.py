@@ -43,19 +43,27 @@ def render_builds(found: Builds, console: rich.console.Console) -> None:
 
 def render_plans(found: Plans, console: rich.console.Console) -> None:
     for plan in found.plans:
-        table = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
-        for name in ("stage", "state", "time", "memory", "kept", "shared with"):
-            table.add_column(name, justify="right" if name in ("time", "memory", "kept") else "left")
         many = len({step.component for step in plan.stages}) > 1
-        for step in plan.stages:
-            stage = f"{step.component}: {step.stage}" if many else step.stage
-            state, shared = step.why or _STATES[step.state], ", ".join(step.shared_with)
-            table.add_row(stage, state, *_forecast(step), rich.text.Text(shared))
+        rows = [
+            (
+                f"{step.component}: {step.stage}" if many else step.stage,
+                step.why or _STATES[step.state],
+                *_forecast(step),
+                ", ".join(step.shared_with),
+            )
+            for step in plan.stages
+        ]
         console.print(rich.text.Text(plan.target, style="bold"))
-        console.print(table)
+        console.print(fitted(_PLANNED, rows, console.width))
     console.print(_total(found), soft_wrap=True)
 
 
+_PLANNED = (
+    Col("stage"),
+    Col("state", "text"),
+    *(Col(title, "number") for title in ("time", "memory", "kept")),
+    Col("shared with", "text"),
+)
 _STATES = {
     "cached": "in the store",
     "run": "will run",
@@ -87,7 +95,8 @@ def _total(found: Plans) -> str:
         return "Nothing would run."
     known = [step.forecast for step in due.values() if step.forecast is not None]
     if not known:
-        return f"{len(due)} stages would run; how long they take is unknown: none of them ran here before."
+        count = "1 stage" if len(due) == 1 else f"{len(due)} stages"
+        return f"{count} would run; how long that takes is unknown: nothing like it ran here before."
     seconds, most = sum(item.seconds for item in known), max(item.peak_rss_bytes or 0 for item in known)
     rest = f"; {len(due) - len(known)} more are unknown" if len(known) < len(due) else ""
     return (

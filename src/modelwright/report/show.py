@@ -7,15 +7,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from modelwright._lazy import lazy
 from modelwright.evidence import SHOWN, Record, RecordLine
+from modelwright.report._tables import Col, fitted
 
 if TYPE_CHECKING:
     import rich.console
-    import rich.table
-    import rich.text
-else:
-    rich = lazy("rich")
 
 
 def headline(record: Record[Any]) -> str:
@@ -28,14 +24,19 @@ def render_records(lines: Sequence[RecordLine], console: rich.console.Console) -
     if not lines:
         console.print("no such record")
         return
-    table = rich.table.Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
-    for title in ("record", "when", "kind", "model", "target", "verdict"):
-        table.add_column(title, overflow="fold", no_wrap=title in ("record", "when", "kind"))
-    for line in lines:
-        models = ", ".join(dict.fromkeys(Path(name).name for name in line.models))
-        cells = (models, ", ".join(line.targets), line.verdict or "")
-        table.add_row(line.id[:SHOWN], when(line.made_at), line.kind, *map(rich.text.Text, cells))
-    console.print(table)
+    columns = [Col("record"), Col("when"), Col("kind"), Col("model", "text"), Col("target", "text")]
+    rows = [
+        (
+            line.id[:SHOWN],
+            when(line.made_at),
+            line.kind,
+            ", ".join(dict.fromkeys(Path(name).name for name in line.models)),
+            ", ".join(line.targets),
+            line.verdict or "",
+        )
+        for line in lines
+    ]
+    console.print(fitted([*columns, Col("verdict", "text")], rows, console.width))
 
 
 def when(moment: str) -> str:
