@@ -219,11 +219,11 @@ def _helps(before: Placement, after: Placement) -> bool:
 
 
 def _share(found: Placement) -> float:
-    return 1 - _left(found) / found.nodes if found.nodes else 1.0
+    return 1 - _left(found) / found.running if found.running else 1.0
 
 
 def _left(found: Placement) -> int:
-    return found.nodes if found.status == "failed" else len(found.unsupported)
+    return found.running if found.status == "failed" else len(found.unsupported)
 
 
 def _partitions(found: Placement, target: Target) -> int:

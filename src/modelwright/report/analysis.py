@@ -48,9 +48,9 @@ def _headline(analysis: Analysis) -> list[str | tuple[str, str]]:
     if analysis.supported:
         border = len(placed.left)
         rest = f", {border} at the border stay on the CPU by its design" if border else ""
-        count = f": {placed.nodes - border} of {placed.nodes}{rest}{simulated}"
+        count = f": {placed.running - border} of {placed.running}{rest}{simulated}"
         return [("takes every node it should", "green"), count]
-    return [(f"leaves {len(placed.unsupported)} of {placed.nodes} nodes to another EP", "red"), simulated]
+    return [(f"leaves {len(placed.unsupported)} of {placed.running} nodes to another EP", "red"), simulated]
 
 
 def _render_placed(placed: Placement, console: rich.console.Console) -> None:

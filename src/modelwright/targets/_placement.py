@@ -115,6 +115,11 @@ class Placement:
     seconds: float = 0.0
 
     @property
+    def running(self) -> int:
+        """Nodes that some EP got: constants, for example, are gone before anyone is asked."""
+        return sum(share.nodes for share in self.eps) if self.status == "placed" else self.nodes
+
+    @property
     def unsupported(self) -> tuple[LeftNode, ...]:
         """What the EP cannot take, without what it is only told to leave to the CPU."""
         return tuple(node for node in self.left if node.why is None or node.why.kind != "policy")

@@ -93,7 +93,7 @@ def _left(placed: Placement, suffix: str) -> Section:
     ]
     columns = [Column("nodes", True), Column("operator"), Column("why", long=True), Column("for example", long=True)]
     return Section(
-        f"Left to another EP{suffix}", table(columns, rows, by=0), f"{len(placed.left)} of {placed.nodes} nodes"
+        f"Left to another EP{suffix}", table(columns, rows, by=0), f"{len(placed.left)} of {placed.running} nodes"
     )
 
 
