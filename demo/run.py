@@ -36,7 +36,18 @@ def main() -> int:
     step("Where does the time go?")
     wright("perf", "demo-out/cpu", "--duration", "2", "--op-trace", "--trace-html", "demo-out/trace.html")
     step("An int8 build whose calibration images were too dark: does it still see?")
-    wright("build", "-m", MODEL, "--target", "cpu", "-r", "demo/naive_int8.toml", "-o", "demo-out/naive-int8")
+    wright(
+        "build",
+        "-m",
+        MODEL,
+        "--target",
+        "cpu",
+        "-r",
+        "demo/naive_int8.toml",
+        "-o",
+        "demo-out/naive-int8",
+        may_say_no=True,
+    )
     judged = ("--reference", "demo-out/cpu", *DATA, "--task", "image-classification", "--max-drop", "3pt")
     wright("eval", "demo-out/naive-int8", *judged, may_say_no=True)
     step("Where was it lost, and what is the smallest repair?")

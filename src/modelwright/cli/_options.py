@@ -80,7 +80,9 @@ class Output:
         self.note(progress.message)
 
     def console(self, stream: Any) -> rich.console.Console:
-        return screens.Screen(stream, color=self.color)
+        context = click.get_current_context(silent=True)
+        command = context.command if context is not None else None
+        return screens.Screen(stream, color=self.color, spoken=lambda text: in_flags(text, command))
 
 
 def write_document(document: object) -> None:

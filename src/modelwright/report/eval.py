@@ -33,7 +33,7 @@ def render_eval(result: EvalResult, console: rich.console.Console) -> None:
         words = f"{result.status}: these are the {result.data.selected:,} samples until then, and nothing is judged"
         console.print(rich.text.Text(words, style="bold red"), soft_wrap=True)
         for reason in result.reasons:
-            console.print(rich.text.Text(reason), soft_wrap=True)
+            console.print(reason, soft_wrap=True)
         return
     _verdict(result, console)
 
@@ -110,7 +110,7 @@ def _verdict(result: EvalResult, console: rich.console.Console) -> None:
         return
     console.print(rich.text.Text(result.verdict.value, style=verdict_style(result.verdict)))
     for reason in result.reasons:
-        console.print(rich.text.Text(f"  {reason}"), soft_wrap=True)
+        console.print(f"  {reason}", soft_wrap=True)
 
 
 def unjudged_words(result: EvalResult) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import accumulate
 from typing import IO, Any
 
@@ -25,13 +25,24 @@ class Screen(rich.console.Console):
     think of that. Styles are given with `rich.text.Text`; a line break is a `print` of its own.
     """
 
-    def __init__(self, stream: IO[str], *, color: bool = True, width: int | None = None) -> None:
+    def __init__(
+        self,
+        stream: IO[str],
+        *,
+        color: bool = True,
+        width: int | None = None,
+        spoken: Callable[[str], str] | None = None,
+    ) -> None:
+        """`spoken` puts the sentences of the library into the words of whoever reads them."""
         super().__init__(
             file=stream, no_color=None if color else True, width=width, highlight=False, markup=False, emoji=False
         )
+        self._spoken = spoken
 
     def print(self, *objects: Any, soft_wrap: bool | None = None, **options: Any) -> None:
         """A long line is broken between words on a terminal, which would cut them, and stays whole in a file."""
+        if self._spoken is not None:
+            objects = tuple(self._spoken(one) if isinstance(one, str) else one for one in objects)
         if not (soft_wrap and self.is_terminal):
             super().print(*objects, soft_wrap=soft_wrap, **options)
         else:

@@ -170,7 +170,7 @@ def test_openvino_compiles_for_an_intel_cpu_and_gives_the_same_bytes_twice(compi
 
 
 @needs_simulator
-@pytest.mark.slow
+@pytest.mark.proof
 def test_a_resnet18_size_w8a16_model_for_x_elite_stays_close_to_fp32(compiled, tmp_path):
     fp32 = resnet18(tmp_path / "fp32.onnx")
     quantized = w8a16(fp32, tmp_path / "w8a16.onnx")

@@ -84,6 +84,7 @@ def test_every_tensor_of_the_trained_model_is_compared_with_the_simulator(tmp_pa
     assert {row.op_type for row in report.originators} <= {"Conv", "Gemm", "GlobalAveragePool", "Flatten", "(input)"}
 
 
+@pytest.mark.proof
 def test_the_demos_int8_build_is_repaired(tmp_path, monkeypatch):
     """Every range is too small here, so that a repair in one place makes another clip more."""
     monkeypatch.chdir(DEMO.parent)

@@ -153,6 +153,7 @@ def test_speech_is_written_by_a_decoder(tmp_path):
     assert (found.values.candidate, found.values.reference) == (0.0, 0.0)
 
 
+@pytest.mark.proof
 def test_images_are_sorted_by_two_towers(tmp_path):
     ready = Ready("clip", tmp_path)
     rng = np.random.default_rng(2)
@@ -176,6 +177,7 @@ def test_images_are_sorted_by_two_towers(tmp_path):
     assert all(item.scores.cosine.worst > 0.99999 for item in found.outputs)
 
 
+@pytest.mark.proof
 def test_a_text_goes_through_prompt_and_steps(tmp_path):
     ready = Ready("qwen3", tmp_path, sequence_length=8, cache_length=24)
     ids = np.random.default_rng(4).integers(3, 90, (ROWS, 20))

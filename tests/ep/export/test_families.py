@@ -9,7 +9,17 @@ from modelwright.data import generate
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+# Others that go the same way through the exporter.
+_MORE = frozenset(
+    {"bart", "clip", "m2m_100", "marian", "mobilevit", "pix2struct", "qwen3", "rt-detr", "vision-encoder-decoder"}
+)
+
+
+@pytest.mark.parametrize(
+    "family",
+    [pytest.param(one, marks=[pytest.mark.proof] if one.name in _MORE else []) for one in FAMILIES],
+    ids=lambda family: family.name,
+)
 def test_family_exports_and_agrees_with_pytorch(family, tmp_path):
     outcome = export_family(family, tmp_path)
     assert tuple(part.name for part in outcome.components) == family.components
