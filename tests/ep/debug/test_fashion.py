@@ -51,6 +51,7 @@ def repaired(folder: Path, quantize: QuantizeParams, data: Data, options: FixOpt
         return fix(MODEL, made, options, store=store)
 
 
+@pytest.mark.proof
 def test_poor_calibration_is_repaired_to_within_a_point_of_float(tmp_path):
     """Calibrated on two dark images, so that everything brighter is clipped."""
     options = FixOptions(data=Data(str(DATA), samples=600, scale=1 / 255), target_drop=parse_allowance("1pt"))

@@ -142,6 +142,7 @@ def test_what_a_build_of_several_graphs_cannot_do_is_said(t5, tmp_path, task, se
     assert words in " ".join((caught.value.problem, caught.value.cause, caught.value.fix))
 
 
+@pytest.mark.proof
 def test_speech_is_written_by_a_decoder(tmp_path):
     ready = Ready("whisper", tmp_path, cache_length=16)
     sizes = ready.size("encoder", "input_features")

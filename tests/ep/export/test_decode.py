@@ -123,6 +123,7 @@ def test_prefill_and_decode_continue_like_pytorch(halves):
     assert len(said) >= 3
 
 
+@pytest.mark.proof
 def test_the_encoder_graph_holds_no_decoder_weights(halves):
     import onnx
 
