@@ -16,9 +16,10 @@ slow = [hypothesis.HealthCheck.too_slow]
 hypothesis.settings.register_profile("any machine", deadline=None, suppress_health_check=slow)
 hypothesis.settings.load_profile("any machine")
 
-# A shell starts what runs in the background deaf to ctrl-C, and children inherit that.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# What a shell starts in the background is deaf to ctrl-C, and what nohup starts to SIGHUP; children inherit that.
+for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, usual)
 
 
 @dataclass(frozen=True)
