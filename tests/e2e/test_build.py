@@ -17,10 +17,20 @@ def test_a_build_for_two_targets_writes_two_checked_folders(wright, model, tmp_p
     answer = wright("build", "-m", model, "--target", "cpu", "--target", "qnn-npu", "-o", "out", "--json")
     assert answer.code == 0
     assert [build["precision"] for build in answer.json["builds"]] == ["fp32", "w8a16"]
-    for folder in ("cpu", "qnn-npu"):
-        assert json.loads((tmp_path / "out" / folder / "wright.json").read_text())["passed"] is True
+    for folder, passed in (("cpu", True), ("qnn-npu", None)):
+        assert json.loads((tmp_path / "out" / folder / "wright.json").read_text())["passed"] is passed
+    assert answer.json["passed"] is None
     again = wright("build", "-m", model, "--target", "cpu", "--target", "qnn-npu", "-o", "out")
     assert again.out.count("everything was in the store") == 2
+
+
+def test_a_gate_that_had_no_real_data_says_so_and_require_pass_exits_6(wright, model, tmp_path):
+    words = ("quantize", model, "-p", "w8a8")
+    answer = wright(*words)
+    assert answer.code == 0
+    assert "runs; accuracy unknown: no real data" in " ".join(answer.out.split())
+    assert wright(*words, "--require-pass").code == 6
+    assert "passed on made-up inputs" in " ".join(wright("build", model, "--require-pass").out.split())
 
 
 def test_the_plan_runs_nothing_and_writes_nothing(wright, model, tmp_path):

@@ -128,12 +128,13 @@ def _build(result: Builds, given: Mapping[str, Any]) -> Facts:
             for part in build.components:
                 yield RecordedModel(f"{part.name} for {build.target}", build.source, _files(part.final.files))
 
+    words = {True: "passed", False: "failed", None: "unknown"}
     return Facts(
         "build-1",
         tuple(parts()),
         _unique(build.target for build in result),
         tuple(RecordedData(source, None) for source in _unique(build.recipe.data.source for build in result)),
-        RecordedVerdict("passed" if result.passed else "failed", "build-1"),
+        RecordedVerdict(words[result.passed], "build-1"),
     )
 
 

@@ -11,7 +11,7 @@ import click
 
 from modelwright._output import refuse_reserved
 from modelwright.cli._call import Answering, VerbCall, answer, told
-from modelwright.cli._exits import NO
+from modelwright.cli._exits import CANNOT_TELL, NO
 from modelwright.cli._options import Output
 from modelwright.errors import UsageError
 
@@ -19,17 +19,20 @@ if TYPE_CHECKING:
     from modelwright.pipeline import Builds
 
 F = TypeVar("F", bound=Callable[..., Any])
+_REQUIRED = "modelwright.require_pass"
 
 
 def folder_options(function: F) -> F:
-    """Adds -o/--output and --overwrite."""
+    """Adds -o/--output, --overwrite and --require-pass."""
 
     @click.option(
         "-o", "--output", type=click.Path(path_type=Path), help="Folder to write: model.onnx and wright.json."
     )
     @click.option("--overwrite", is_flag=True, help="Also write into a folder that holds other files; those stay.")
+    @click.option("--require-pass", is_flag=True, help="Exit 6 when the gate could not judge: no real data.")
     @functools.wraps(function)
-    def wrapper(*args: Any, output: Path | None, **kwargs: Any) -> Any:
+    def wrapper(*args: Any, output: Path | None, require_pass: bool, **kwargs: Any) -> Any:
+        click.get_current_context().meta[_REQUIRED] = require_pass
         if output is not None and output.suffix == ".onnx":
             raise UsageError(
                 f"{output} is not a folder name",
@@ -49,7 +52,7 @@ def words(text: str | None) -> tuple[str, ...] | None:
 
 
 def run_build(command: str, call: VerbCall, out: Output) -> int:
-    """Build, print the answer; 1 when a gate failed."""
+    """Build, print the answer; 1 when a gate failed, 6 when it had to pass and could not judge."""
     return answer(call, out, Answering(command, _code))
 
 
@@ -59,4 +62,5 @@ def _code(found: Builds) -> int:
         told(one.error)
     if found.failed:
         return found.failed[0].error.exit_code
-    return 0 if found.passed else NO
+    unknown = CANNOT_TELL if click.get_current_context().meta[_REQUIRED] else 0
+    return {True: 0, False: NO, None: unknown}[found.passed]

@@ -19,7 +19,7 @@ from modelwright.plans import Executor, LocalExecutor, ModelInput, NodeResult, P
 from modelwright.stages.export import ExportOutcome, Link
 from modelwright.stages.validate import ValidateOutcome
 from modelwright.store import Store
-from modelwright.vocabulary import Data, InputSpec, OnProgress, Progress, silent, within
+from modelwright.vocabulary import Data, InputSpec, OnProgress, Progress, silent, weakest, within
 
 SINGLE = "model"
 
@@ -35,13 +35,16 @@ class Built:
     inputs: InputSpec
 
     @property
-    def passed(self) -> bool:
+    def passed(self) -> bool | None:
         return self.validation.passed
 
 
 @dataclass(frozen=True)
 class BuildResult:
-    """A finished build. `passed` is false when a component failed its gate: the artifact is kept, and marked."""
+    """A finished build. `passed` is false when a component failed its gate: the artifact is kept, and marked.
+
+    It is None when nobody could say: a quantized component was only fed made-up inputs.
+    """
 
     source: str
     identity: str
@@ -53,8 +56,8 @@ class BuildResult:
     seconds: float
 
     @property
-    def passed(self) -> bool:
-        return all(component.passed for component in self.components)
+    def passed(self) -> bool | None:
+        return weakest(component.passed for component in self.components)
 
 
 @dataclass(frozen=True)

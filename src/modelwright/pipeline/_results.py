@@ -13,7 +13,7 @@ from modelwright.pipeline._build import BuildFailure, BuildResult
 from modelwright.pipeline._manifest import manifest
 from modelwright.pipeline._plan import PlannedStage
 from modelwright.pipeline._restored import build_form, build_of, failure_form, failure_of, folder_of
-from modelwright.vocabulary import Result
+from modelwright.vocabulary import Result, weakest
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Builds(Result):
     failed: tuple[BuildFailure, ...] = ()
 
     @property
-    def passed(self) -> bool:
-        return not self.failed and all(build.passed for build in self.builds)
+    def passed(self) -> bool | None:
+        return False if self.failed else weakest(build.passed for build in self.builds)
 
     def content(self) -> dict[str, Any]:
         """The manifests, with where they were written and how long it took."""
@@ -94,8 +94,7 @@ class Analyses(Result):
     @property
     def supported(self) -> bool | None:
         """Whether every target takes all it should; one that does not decides, one that could not be asked is None."""
-        answers = {analysis.supported for analysis in self.analyses}
-        return False if False in answers else None if None in answers else True
+        return weakest(analysis.supported for analysis in self.analyses)
 
     def content(self) -> dict[str, Any]:
         return {"analyses": [_document(analysis) for analysis in self.analyses]}

@@ -23,6 +23,9 @@ else:
     rich = lazy("rich")
 
 
+_WORDS = {True: ("Built", "green"), False: ("Failed its gate", "red"), None: ("Built, unproven,", "yellow")}
+
+
 def render_builds(found: Builds, console: rich.console.Console) -> None:
     for result, folder in zip(found.builds, found.folders, strict=True):
         names = (result.source, "bold"), " for ", (result.target, "bold"), f", {result.recipe.precision}"
@@ -34,7 +37,7 @@ def render_builds(found: Builds, console: rich.console.Console) -> None:
         _weights(result, console)
         made = sum(stage.produced for component in result.components for stage in component.stages)
         where = f" Written to {folder}." if folder else " In the store; give -o DIR for a folder."
-        word = ("Built", "green") if result.passed else ("Failed its gate", "red")
+        word = _WORDS[result.passed]
         fresh = f"{made} stages run" if made else "everything was in the store"
         tail = f" in {result.seconds:.1f} s, {fresh}.{where}"
         console.print(rich.text.Text.assemble(word, tail), soft_wrap=True)
@@ -158,7 +161,13 @@ def _validate(outcome: ValidateOutcome) -> str:
     shown = (
         f"cosine {worst:.5f} to the export{_ways(outcome)}, needs {outcome.bound}" if worst is not None else "no parity"
     )
-    return f"{'passed' if outcome.passed else 'FAILED'}: {shown}"
+    made_up = " on made-up inputs" if outcome.random_inputs else ""
+    words = {True: f"passed{made_up}", False: f"FAILED{made_up}", None: _unknown(outcome)}
+    return f"{words[outcome.passed]}: {shown}"
+
+
+def _unknown(outcome: ValidateOutcome) -> str:
+    return next((check.detail for check in outcome.checks if check.passed is None), "")
 
 
 def _ways(outcome: ValidateOutcome) -> str:
@@ -197,7 +206,7 @@ def _left_out(component: Built, console: rich.console.Console) -> None:
 
 def _gate(component: Built, console: rich.console.Console) -> None:
     for check in component.validation.checks:
-        if not check.passed:
+        if check.passed is False:
             words = (f"gate: {check.name}", "red"), f": {check.detail}"
             console.print(rich.text.Text.assemble(*words), soft_wrap=True)
     if component.validation.note is not None:

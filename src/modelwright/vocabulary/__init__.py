@@ -6,6 +6,7 @@ from modelwright.vocabulary._data import (
     Layout,
     as_data,
 )
+from modelwright.vocabulary._passed import weakest
 from modelwright.vocabulary._progress import OnProgress, Progress, silent, within
 from modelwright.vocabulary._result import RESULT_VERSION, Result
 from modelwright.vocabulary._spec import (
@@ -45,5 +46,6 @@ __all__ = [
     "read_task",
     "silent",
     "static",
+    "weakest",
     "within",
 ]

@@ -49,7 +49,7 @@ def gate(source, tmp_path):
 @pytest.mark.parametrize("precision", ["w8a8", "dynamic"])
 def test_a_default_build_for_the_cpu_is_executed_as_it_is_written(gate, precision):
     answer = gate("cpu", precision)
-    assert (answer.passed, answer.decided_by, answer.note) == (True, "as executed", None)
+    assert (answer.passed, answer.decided_by, answer.note) == (None, "as executed", None)
     assert answer.as_executed.sqnr_db > 25
     assert answer.as_executed.sqnr_db == pytest.approx(answer.as_written.sqnr_db, abs=1.0)
     assert answer.kernels.saturate == products_saturate()
@@ -70,7 +70,7 @@ def test_what_saturation_costs_is_measured_and_named(gate, precision):
 @pytest.mark.parametrize("target", ["cpu:isa=vnni", "qnn-npu"])
 def test_an_artifact_for_other_machines_is_not_judged_by_this_ones_saturation(gate, target):
     answer = gate(target)
-    assert answer.passed
+    assert answer.passed is None
     assert answer.worst_cosine == (answer.as_written if products_saturate() else answer.as_executed).cosine
     assert answer.decided_by == ("as written" if products_saturate() else "as executed")
 

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy_names
 from modelwright.stages.validate._types import (
+    UNKNOWN,
     VALIDATE,
     Fidelity,
     Gate,
@@ -22,6 +23,7 @@ else:
     __getattr__ = lazy_names(__name__, run_validate="_run")
 
 __all__ = [
+    "UNKNOWN",
     "VALIDATE",
     "Fidelity",
     "Gate",

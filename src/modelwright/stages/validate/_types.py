@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 from modelwright.stages.stage import Stage
 from modelwright.worker import RemoteTask
 
+UNKNOWN = "runs; accuracy unknown: no real data"
 Way = Literal["as executed", "as written"]
 # How close an artifact must stay to its export: cosine of the worst output, by the precision it claims.
 _COSINE = {
@@ -48,10 +49,10 @@ class Gate(ValidateParams):
 
 @dataclass(frozen=True)
 class GateCheck:
-    """One question of the gate. `detail` says what was seen, also when it passed."""
+    """One question of the gate. `detail` says what was seen, also when it passed; None is why nobody can say."""
 
     name: str
-    passed: bool
+    passed: bool | None
     detail: str
 
 
@@ -90,14 +91,16 @@ class Kernels:
 
 @dataclass(frozen=True)
 class ValidateOutcome:
-    """`passed` is all checks; `worst_cosine` is that of the worst output, which decides.
+    """`passed` is the weakest of all checks; `worst_cosine` is that of the worst output, which decides.
+
+    Made-up inputs can show that a quantized artifact is broken, never that it is good: then `passed` is None.
 
     A quantized artifact is computed twice: `as_executed` by onnxruntime's own kernels on this CPU, and `as_written`,
     which is what its graph says without the limits of these kernels. The first decides and fills `outputs`, unless
     this CPU saturates where the artifact's will not, or only other stages than quantization are judged.
     """
 
-    passed: bool
+    passed: bool | None
     precision: str
     bound: float
     worst_cosine: float | None
@@ -112,6 +115,11 @@ class ValidateOutcome:
     note: str | None
 
 
+def is_quantized(precision: str) -> bool:
+    """Whether values were rounded to integers: what that costs depends on what is fed."""
+    return not {"fp32", "fp16"}.issuperset(precision.split("+"))
+
+
 def cosine_bound(precision: str) -> float:
     """The loosest step of a chain decides (`w8a8+fp16` is bound like `w8a8`)."""
     return min(_COSINE[word] for word in precision.split("+"))
@@ -123,7 +131,7 @@ def top1_bound(precision: str) -> float:
 
 VALIDATE = Stage(
     name="validate",
-    version="5",
+    version="6",
     params=Gate,
     outcome=ValidateOutcome,
     task=RemoteTask("modelwright.stages.validate._run:run_validate"),
