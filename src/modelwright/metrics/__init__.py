@@ -3,6 +3,7 @@
 from modelwright.metrics._accumulate import Accumulator, Aggregate, Summary
 from modelwright.metrics._blocked import block_moments, blocked_compare, blocks, is_sound
 from modelwright.metrics._compare import IDENTICAL, METRICS, Moments, Score, TensorScores, compare, scores
+from modelwright.metrics._leaves import leaves
 
 __all__ = [
     "IDENTICAL",
@@ -18,5 +19,6 @@ __all__ = [
     "blocks",
     "compare",
     "is_sound",
+    "leaves",
     "scores",
 ]

@@ -75,7 +75,8 @@ class TensorScores:
 
 
 def compare(reference: NDArray[Any], candidate: NDArray[Any]) -> TensorScores:
-    """Score `candidate` against `reference`; positions masked in both (lowest float, same infinity) do not count."""
+    """Score `candidate` against `reference`; positions masked in both (lowest float, same infinity, NaN) do not
+    count."""
     reference, candidate = np.asarray(reference), np.asarray(candidate)
     problem = _mismatch(reference, candidate)
     if problem:
@@ -122,7 +123,8 @@ def _mismatch(reference: NDArray[Any], candidate: NDArray[Any]) -> str | None:
 
 def _masked(reference: NDArray[Any], candidate: NDArray[Any]) -> NDArray[Any]:
     both = (np.abs(reference) >= _MASK) & (np.abs(candidate) >= _MASK)
-    same: NDArray[Any] = both & (np.sign(reference) == np.sign(candidate))
+    neither = np.isnan(reference) & np.isnan(candidate)
+    same: NDArray[Any] = neither | (both & (np.sign(reference) == np.sign(candidate)))
     return same
 
 

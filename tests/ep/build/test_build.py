@@ -179,23 +179,22 @@ def test_a_result_too_far_from_its_export_is_kept_and_marked(tmp_path, store):
     assert result.passed is False
     deliver(result, tmp_path / "out", store=store)
     assert json.loads((tmp_path / "out/wright.json").read_text())["passed"] is False
-    failed = [check.name for check in result.components[0].validation.checks if not check.passed]
-    assert failed == ["close to the export"] or failed == ["finite outputs"]
+    failed = [check.name for check in result.components[0].validation.checks if check.passed is False]
+    assert failed == ["close to the export"] or failed == ["comparable outputs"]
 
 
-def test_nan_in_the_weights_fails_the_gate(tmp_path, store):
+def test_nan_in_the_weights_is_kept_as_it_is_and_cannot_be_quantized(tmp_path, store):
     model = conv_net()
     weight = numpy_helper.to_array(model.graph.initializer[0]).copy()
     weight.flat[0] = np.nan
     model.graph.initializer[0].CopyFrom(numpy_helper.from_array(weight, model.graph.initializer[0].name))
     source = OnnxSource(str(save(model, tmp_path)))
-    result = build(source, resolve_recipe(source, parse_target("cpu")), store=store)
-    assert not result.passed
+    assert build(source, resolve_recipe(source, parse_target("cpu")), store=store).passed is True
     with pytest.raises(WrightError, match=r"NaN|nan|finite"):
         build(source, resolve_recipe(source, parse_target("qnn-npu")), store=store)
 
 
-@pytest.mark.parametrize(("precision", "passed"), [("fp32", True), ("fp16", True), ("w8a8", None), ("dynamic", None)])
+@pytest.mark.parametrize(("precision", "passed"), [("fp32", True), ("fp16", True), ("w8a8", None)])
 def test_made_up_inputs_never_prove_what_rounding_costs(source, store, precision, passed):
     recipe = resolve_recipe(source, parse_target("cpu"), RecipeChoices(precision=precision))
     gate = build(source, recipe, store=store).components[0].validation

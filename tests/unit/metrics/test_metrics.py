@@ -39,6 +39,8 @@ def test_scores_equal_their_textbook_definitions():
         (np.ones((2, 3)), np.ones((3, 2)), "cosine", None, "shapes differ: [2, 3] and [3, 2]"),
         (np.ones(0), np.ones(0), "cosine", None, "the tensor is empty"),
         (np.ones(3), np.array([1, np.nan, 1]), "cosine", None, "the candidate has 1 NaN or infinite values"),
+        (np.array([1, np.nan]), np.array([1, np.nan]), "sqnr_db", None, "identical"),
+        (np.array([3, np.nan]), np.array([4, np.nan]), "max_abs", 1.0, None),
         (np.array([1, np.inf]), np.ones(2), "cosine", None, "the reference has 1 NaN or infinite values"),
         (np.array(2.0), np.array(2.5), "max_abs", 0.5, None),
         (np.array(2.0), np.array(2.5), "top1", None, "no rows of scores"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
 from modelwright.graph import Precision
-from modelwright.metrics import compare
+from modelwright.metrics import compare, leaves
 from modelwright.stages.validate import cosine_bound, top1_bound
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def check_outputs(base: Outputs, arm: Outputs, *tolerances: str) -> OutputCheck:
     """Every output of the arm beside the base's, by its kind: numbers by cosine and relative error, integers, truth
     values and strings by the share that is equal, sequences and maps part by part. The loosest tolerance decides."""
     precision = min(tolerances, key=cosine_bound)
-    expected, found = dict(_leaves(base)), dict(_leaves(arm))
+    expected, found = dict(leaves(base)), dict(leaves(arm))
     if list(expected) != list(found):
         return _different(f"its outputs are {_names(found)}, those of the base {_names(expected)}", precision)
     checks = [_check(name, expected[name], found[name], precision) for name in expected]
@@ -58,18 +58,6 @@ def check_outputs(base: Outputs, arm: Outputs, *tolerances: str) -> OutputCheck:
         equal=_least(check.equal for check in checks),
         max_abs=_largest(check.max_abs for check in checks),
     )
-
-
-def _leaves(outputs: Outputs) -> Iterator[tuple[str, Leaf]]:
-    """The tensors of all outputs under the names they have inside sequences and maps."""
-    for name, value in outputs.items():
-        if isinstance(value, Mapping):
-            yield from _leaves({f"{name}[{key!r}]": part for key, part in value.items()})
-        elif isinstance(value, list | tuple):
-            yield f"{name}.length", np.array([len(value)])
-            yield from _leaves({f"{name}[{place}]": part for place, part in enumerate(value)})
-        else:
-            yield name, np.asarray(value)
 
 
 def _check(name: str, base: Leaf, arm: Leaf, precision: str) -> OutputCheck:
@@ -93,8 +81,7 @@ def _things(name: str, base: Leaf, arm: Leaf, precision: str) -> OutputCheck:
 
 def _numbers(name: str, base: Leaf, arm: Leaf, precision: str) -> OutputCheck:
     """The cosine does not see a wrong size and says nothing of zeros or of a single number; the relative error does."""
-    gaps = np.isnan(base) & np.isnan(arm)
-    scores = compare(np.where(gaps, 0, base), np.where(gaps, 0, arm))
+    scores = compare(base, arm)
     if scores.problem is not None:
         return _different(
             f"{name}: {scores.problem.replace('candidate', 'arm').replace('reference', 'base')}", precision

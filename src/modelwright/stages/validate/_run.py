@@ -35,9 +35,9 @@ REPORT = "validation.json"
 @task
 def run_validate(candidate: str, reference: str, workdir: str, params: Gate, data: DataSource) -> ValidateOutcome:
     """Compare `candidate` with the export it came from; both run on the CPU, where every operator exists."""
-    graph = load(candidate)
-    same = _signature(graph, load(reference))
-    checks = [_checker(graph), same]
+    graph, export = load(candidate), load(reference)
+    same = _signature(graph, export)
+    checks = [_checker(graph, export), same]
     found = NOT_TRIED
     # Data that fits neither model is the user's affair; data that fits only the export is the artifact's.
     feeds = list(samples(data, graph, params.samples)) if same.passed else []
@@ -72,13 +72,22 @@ def run_validate(candidate: str, reference: str, workdir: str, params: Gate, dat
     return outcome
 
 
-def _checker(graph: Graph) -> GateCheck:
+def _checker(graph: Graph, export: Graph) -> GateCheck:
+    """What the export has been wrong in all along is not the artifact's fault."""
+    complaint = _complaint(graph)
+    if complaint is None:
+        return GateCheck("valid ONNX", True, "the ONNX checker has no complaint")
+    inherited = complaint == _complaint(export)
+    return GateCheck("valid ONNX", inherited, f"as in the export: {complaint}" if inherited else complaint)
+
+
+def _complaint(graph: Graph) -> str | None:
     try:
         # By path it also looks at the files beside the model; where there are none, the graph alone is enough.
         onnx.checker.check_model(str(graph.path) if external_data(graph) else _without_weights(graph))
     except (onnx.checker.ValidationError, ValueError, RuntimeError, WrightError) as error:
-        return GateCheck("valid ONNX", False, " ".join(str(error).split())[:300])
-    return GateCheck("valid ONNX", True, "the ONNX checker has no complaint")
+        return " ".join(str(error).split())[:300]
+    return None
 
 
 def _without_weights(graph: Graph) -> onnx.ModelProto:
@@ -97,7 +106,7 @@ def _signature(candidate: Graph, reference: Graph) -> GateCheck:
             names = f"{[value.name for value in mine]} instead of {[value.name for value in wanted]}"
             return GateCheck("same inputs and outputs", False, f"{kind}s are {names}")
         for value, expected in zip(mine, wanted, strict=True):
-            if value.dtype != expected.dtype or not _fits(value, expected):
+            if value.dtype != expected.dtype or (kind == "input" and not _fits(value, expected)):
                 return GateCheck(
                     "same inputs and outputs",
                     False,
@@ -107,7 +116,8 @@ def _signature(candidate: Graph, reference: Graph) -> GateCheck:
 
 
 def _fits(value: ValueSpec, expected: ValueSpec) -> bool:
-    """A dimension may become fixed, and one that was never declared may become known; a number may not change."""
+    """A dimension may become fixed, and one that was never declared may become known; a number may not change. What
+    a model declares about its outputs may be wrong: what it gives is compared instead."""
     if value.shape is None or expected.shape is None:
         return True
     if len(value.shape) != len(expected.shape):
@@ -118,19 +128,32 @@ def _fits(value: ValueSpec, expected: ValueSpec) -> bool:
 
 def _verdicts(found: Ways, gate: Gate, random: bool) -> list[GateCheck]:
     outputs = found.outputs
-    broken = [item for item in outputs if item.cosine is None]
-    finite = GateCheck("finite outputs", not broken, broken[0].reason or "" if broken else f"{len(outputs)} outputs")
-    if broken:
-        return [finite]
-    worst = min(outputs, key=lambda item: item.cosine or 0.0)
-    bound = _bound(gate)
+    broken = next((item for item in outputs if item.reason is not None), None)
+    if broken is not None:
+        return [GateCheck("comparable outputs", False, f"{broken.output}: {broken.reason}")]
+    whole = GateCheck("comparable outputs", True, f"{len(outputs)} outputs")
+    return [whole, *_close(found, gate), *_equal(outputs, gate), *_top1(outputs, gate, random)]
+
+
+def _close(found: Ways, gate: Gate) -> list[GateCheck]:
+    numbers = [item for item in found.outputs if item.cosine is not None]
+    if not numbers:
+        return []
+    worst, bound = min(numbers, key=lambda item: item.cosine or 0.0), _bound(gate)
     assert worst.cosine is not None
-    close = GateCheck(
-        "close to the export",
-        worst.cosine >= bound,
-        f"worst output {worst.output}: cosine {worst.cosine:.5f} {found.decided_by}, {gate.precision} needs {bound}",
-    )
-    return [finite, close, *_top1(outputs, gate, random)]
+    words = f"cosine {worst.cosine:.5f} {found.decided_by}, {gate.precision} needs {bound}"
+    return [GateCheck("close to the export", worst.cosine >= bound, f"worst output {worst.output}: {words}")]
+
+
+def _equal(outputs: tuple[OutputParity, ...], gate: Gate) -> list[GateCheck]:
+    """Classes, masks and words."""
+    things = [item for item in outputs if item.equal is not None]
+    if not things:
+        return []
+    worst, bound = min(things, key=lambda item: item.equal or 0.0), top1_bound(gate.precision)
+    assert worst.equal is not None
+    words = f"{worst.equal:.1%} equal, {gate.precision} needs {bound:.0%}"
+    return [GateCheck("equal to the export", worst.equal >= bound, f"worst output {worst.output}: {words}")]
 
 
 def _top1(outputs: tuple[OutputParity, ...], gate: Gate, random: bool) -> list[GateCheck]:

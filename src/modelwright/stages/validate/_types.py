@@ -58,13 +58,17 @@ class GateCheck:
 
 @dataclass(frozen=True)
 class OutputParity:
-    """One output against the export: worst sample. None comes with a reason."""
+    """One output against the export: worst sample. `reason` says why it cannot be compared.
+
+    Numbers have a cosine. `equal` is for what is right or wrong (classes, masks, words): the share that is the same.
+    """
 
     output: str
     cosine: float | None
     max_abs: float | None
     sqnr_db: float | None
     top1: float | None
+    equal: float | None
     identical: bool
     reason: str | None
 

@@ -1,0 +1,70 @@
+"""The gate compares whatever a model answers: NaN, nothing, truth values, integers, words, sequences."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+from modelwright.data import DataSource
+from modelwright.stages.validate import Gate, run_validate
+from support.models import FLOAT, model, save, scalar, value
+
+INT64, BOOL, STRING = onnx.TensorProto.INT64, onnx.TensorProto.BOOL, onnx.TensorProto.STRING
+
+
+def node(op, inputs, outputs, **attributes):
+    return helper.make_node(op, inputs.split(), outputs.split(), **attributes)
+
+
+def nets(scale):
+    """What they compute of x [2, 3]; `scale` is what an artifact may get wrong."""
+    factor = scalar("s", scale)
+    scaled = node("Mul", "x s", "h")
+    words = onnx.numpy_helper.from_array(np.array(["a", "b", "c", "d"], object), "words")
+    sequence = helper.make_tensor_sequence_value_info("y", FLOAT, None)
+    maybe = helper.make_value_info("y", helper.make_optional_type_proto(helper.make_tensor_type_proto(FLOAT, [2, 3])))
+    return {
+        "NaN": model([scaled, node("Sqrt", "h", "y")], *io(value("y", FLOAT, [2, 3])), [factor]),
+        "infinity": model([scaled, node("Div", "h z", "y")], *io(value("y", FLOAT, None)), [factor, scalar("z", 0)]),
+        "bool": model([scaled, node("Greater", "h z", "y")], *io(value("y", BOOL, [2, 3])), [factor, scalar("z", 0)]),
+        "integers": model([scaled, node("ArgMax", "h", "y", axis=1)], *io(value("y", INT64, None)), [factor]),
+        "words": model(
+            [scaled, node("ArgMax", "h", "i", axis=1, keepdims=0), node("Gather", "words i", "y")],
+            *io(value("y", STRING, None)),
+            [factor, words],
+        ),
+        "sequence": model([scaled, node("SequenceConstruct", "x h", "y")], *io(sequence), [factor]),
+        "optional": model([scaled, node("Optional", "h", "y")], *io(maybe), [factor]),
+        "nothing": model(
+            [scaled, node("Slice", "h b b", "y")],
+            *io(value("y", FLOAT, None)),
+            [factor, onnx.numpy_helper.from_array(np.array([0]), "b")],
+        ),
+    }
+
+
+def io(output):
+    return [value("x", FLOAT, [2, 3])], [output]
+
+
+def asked(tmp_path, candidate, reference):
+    paths = [str(save(net, tmp_path, name)) for name, net in (("c.onnx", candidate), ("r.onnx", reference))]
+    return run_validate(*paths, str(tmp_path), Gate(precision="fp32"), DataSource())
+
+
+@pytest.mark.parametrize("name", nets(1.0))
+def test_the_same_answers_pass_and_others_do_not(tmp_path, name):
+    same, other = nets(1.0)[name], nets(-1.0)[name]
+    answer = asked(tmp_path, same, same)
+    assert answer.passed is True, answer.checks
+    # Nothing is always the same nothing.
+    assert asked(tmp_path, other, same).passed is (name == "nothing")
+
+
+def test_what_the_export_gives_counts_and_not_what_it_declares(tmp_path):
+    """An output that is declared with fewer axes than it has, as exporters do."""
+    honest, wrong = (
+        model([node("Relu", "x", "y")], [value("x", FLOAT, ["n", 3])], [value("y", FLOAT, shape)])
+        for shape in (["n", 3], ["n"])
+    )
+    assert asked(tmp_path, honest, wrong).passed is True
