@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from modelwright.api.perf import perf
     from modelwright.api.read import open_build, read
     from modelwright.api.repair import repair
+    from modelwright.api.tune import tune
     from modelwright.errors import WrightError
     from modelwright.measure import Arm
     from modelwright.pipeline import Recipe
@@ -52,6 +53,7 @@ _WHERE = {
     "plan": ("api.build", "plan"),
     "read": ("api.read", "read"),
     "repair": ("api.repair", "repair"),
+    "tune": ("api.tune", "tune"),
 }
 
 __all__ = [
@@ -77,6 +79,7 @@ __all__ = [
     "plan",
     "read",
     "repair",
+    "tune",
 ]
 
 

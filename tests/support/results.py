@@ -35,6 +35,7 @@ from modelwright.measure import (
 )
 from modelwright.pipeline import Analyses, Analysis, Suggestion
 from modelwright.repairs import FixResult, FixRow, FixScore
+from modelwright.search import TuneResult, TuneRow
 from modelwright.targets import BoundaryCopy, EpShare, LeftNode, PlacedNode, Placement, Refusal
 
 T = TypeVar("T")
@@ -347,6 +348,22 @@ def fix() -> FixResult:
     )
 
 
+def tune() -> TuneResult:
+    coins = random.Random(5)
+    words = ("improved", "no gain", "not decided", "placement", "duplicate")
+    rows = tuple(
+        TuneRow(
+            f"+pass_number_{place}_{HOSTILE}",
+            words[place % len(words)],
+            "the reason in a sentence of some length, as the tool says it",
+            *((effect, effect - 0.01, effect + 0.02) if place % len(words) < 3 else ()),
+            size=10**6 + place,
+        )
+        for place, effect in ((place, coins.uniform(-0.2, 0.2)) for place in range(40))
+    )
+    return made(TuneResult, model=f"net{HOSTILE}.onnx", target="cpu", champion="threads=1", timed=True, rows=rows)
+
+
 def every_page() -> dict[str, str]:
     """The pages by name, all of them."""
     from modelwright.report.html import page
@@ -360,4 +377,5 @@ def every_page() -> dict[str, str]:
         "perf": page(perf(60)),
         "repair": page(fix()),
         "trace": page(trace()),
+        "tune": page(tune()),
     }

@@ -14,12 +14,13 @@ from modelwright.models import FileDigest
 from modelwright.vocabulary import Result, as_data
 
 if TYPE_CHECKING:
-    from modelwright import diagnosis, evaluation, measure, models, pipeline, repairs
+    from modelwright import diagnosis, evaluation, measure, models, pipeline, repairs, search
     from modelwright.diagnosis import DebugReport
     from modelwright.evaluation import EvalResult
     from modelwright.measure import CompareResult, PerfResult
     from modelwright.pipeline import Analyses, Builds
     from modelwright.repairs import Repaired
+    from modelwright.search import TuneResult
     from modelwright.store import FileEntry
 else:
     diagnosis = lazy("modelwright.diagnosis")
@@ -28,6 +29,7 @@ else:
     models = lazy("modelwright.models")
     pipeline = lazy("modelwright.pipeline")
     repairs = lazy("modelwright.repairs")
+    search = lazy("modelwright.search")
 
 _BY_JUDGE = f"judge-{JUDGE_VERSION}"
 
@@ -149,6 +151,17 @@ def _repair(result: Repaired, given: Mapping[str, Any]) -> Facts:
     )
 
 
+def _tune(result: TuneResult, given: Mapping[str, Any]) -> Facts:
+    word = result.champion if result.status == "complete" else "unfinished"
+    return Facts(
+        result.protocol,
+        (RecordedModel("model", _name(given, "model", result.model), result.files),),
+        (result.target,),
+        (RecordedData(as_data(given.get("data")).source, None),),
+        RecordedVerdict(word, _BY_JUDGE),
+    )
+
+
 KINDS: Mapping[str, Kind] = {
     "perf": Kind(lambda: measure.PerfResult, _perf),
     "compare": Kind(lambda: measure.CompareResult, _compare),
@@ -157,6 +170,7 @@ KINDS: Mapping[str, Kind] = {
     "analyze": Kind(lambda: pipeline.Analyses, _analyze),
     "build": Kind(lambda: pipeline.Builds, _build),
     "repair": Kind(lambda: repairs.Repaired, _repair),
+    "tune": Kind(lambda: search.TuneResult, _tune),
 }
 
 

@@ -49,7 +49,7 @@ def build(
     Without `targets`: what the recipe is for, else cpu. With several, `output` gets a folder for each. `force` keeps
     passes whose operators the target's EP does not claim. What the store has is not made again.
     """
-    source = _buildable(model, SourceChoices(task, revision, trust_remote_code, random_weights))
+    source = buildable(model, SourceChoices(task, revision, trust_remote_code, random_weights))
     choices = RecipeChoices(
         precision=precision,
         passes=None if passes is None else tuple(passes),
@@ -100,7 +100,7 @@ def plan(
 
     Nothing is run and nothing is written. What the stages would take is a forecast, told by earlier runs of theirs.
     """
-    source = _buildable(model, SourceChoices(task, revision, trust_remote_code, random_weights))
+    source = buildable(model, SourceChoices(task, revision, trust_remote_code, random_weights))
     choices = RecipeChoices(
         precision=precision,
         passes=None if passes is None else tuple(passes),
@@ -133,14 +133,14 @@ def config(
 
     A Hugging Face model that could not be exported is refused as `build` would, without loading its weights.
     """
-    source = _buildable(model, SourceChoices(task, random_weights=random_weights))
+    source = buildable(model, SourceChoices(task, random_weights=random_weights))
     choices = RecipeChoices(precision=precision, data=_data(data), samples=samples, seed=seed)
     recipe = pipeline.resolve_recipe(source, parse_target(target), choices)
     pipeline.rehearse(source, recipe)
     return recipe
 
 
-def _buildable(model: str | Path | Source, choices: SourceChoices) -> OnnxSource | HfSource:
+def buildable(model: str | Path | Source, choices: SourceChoices) -> OnnxSource | HfSource:
     """ONNX files and Hugging Face models as they are; of a build folder its model."""
     source = resolve(model, **vars(choices))
     return OnnxSource(str(onnx_of(source))) if isinstance(source, BuildSource) else source

@@ -25,14 +25,25 @@ _REQUIRED = "modelwright.require_pass"
 def folder_options(function: F) -> F:
     """Adds -o/--output, --overwrite and --require-pass."""
 
+    @written_folder_options
+    @click.option("--require-pass", is_flag=True, help="Exit 6 when the gate could not judge: no real data.")
+    @functools.wraps(function)
+    def wrapper(*args: Any, require_pass: bool, **kwargs: Any) -> Any:
+        click.get_current_context().meta[_REQUIRED] = require_pass
+        return function(*args, **kwargs)
+
+    return wrapper  # type: ignore[return-value]
+
+
+def written_folder_options(function: F) -> F:
+    """Adds -o/--output and --overwrite."""
+
     @click.option(
         "-o", "--output", type=click.Path(path_type=Path), help="Folder to write: model.onnx and wright.json."
     )
     @click.option("--overwrite", is_flag=True, help="Also write into a folder that holds other files; those stay.")
-    @click.option("--require-pass", is_flag=True, help="Exit 6 when the gate could not judge: no real data.")
     @functools.wraps(function)
-    def wrapper(*args: Any, output: Path | None, require_pass: bool, **kwargs: Any) -> Any:
-        click.get_current_context().meta[_REQUIRED] = require_pass
+    def wrapper(*args: Any, output: Path | None, **kwargs: Any) -> Any:
         if output is not None and output.suffix == ".onnx":
             raise UsageError(
                 f"{output} is not a folder name",

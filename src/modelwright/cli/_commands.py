@@ -49,6 +49,7 @@ COMMANDS = (
     _command("compile", "Make", "An EPContext model for one chip, loaded and run."),
     _command("perf", "Measure", "How fast a model runs on a target: latency, load, memory, placement."),
     _command("compare", "Measure", "Which of several arms is faster than the first, proven."),
+    _command("tune", "Measure", "The configuration that is really best on a target, proven."),
     _command("debug", "Measure", "Where a quantized model loses accuracy, and the smallest repair."),
     _command("eval", "Measure", "As accurate as its reference? Proven, or how many samples would prove it."),
     _command("show", "Measure", "Any earlier answer again, by its record; list, export."),

@@ -16,10 +16,12 @@ from modelwright.measure._perf_types import (
     SessionRecord,
     Throughput,
 )
+from modelwright.measure.races._arm import ReadyArm, inputs_digest, ready_arm
 from modelwright.measure.races._arm_spec import Arm, parse_arm, parse_arms
 from modelwright.measure.races._compare import compare
-from modelwright.measure.races._outputs import OutputCheck
-from modelwright.measure.races._sentence import quantile_name
+from modelwright.measure.races._outputs import OutputCheck, Outputs, check_outputs
+from modelwright.measure.races._schedule import Schedule, Turn
+from modelwright.measure.races._sentence import quantile_name, sentence
 from modelwright.measure.races._types import (
     COMPARE_PROTOCOL,
     ArmResult,
@@ -28,7 +30,7 @@ from modelwright.measure.races._types import (
     ComparisonFailed,
     ComparisonInterrupted,
 )
-from modelwright.measure.races._unit import UnitPlan, UnitRecord
+from modelwright.measure.races._unit import ArmFailed, UnitPlan, UnitRecord, UnitRunner, unit_plan
 from modelwright.measure.telemetry._telemetry import Telemetry
 from modelwright.measure.telemetry._types import Meter, NoMeter, TelemetryResult, TelemetrySeries
 from modelwright.measure.timing._leg import LegPlan, TimedLeg, measure_leg, typical_ms
@@ -53,6 +55,7 @@ __all__ = [
     "PROTOCOL",
     "Against",
     "Arm",
+    "ArmFailed",
     "ArmResult",
     "Changed",
     "ColdLoad",
@@ -74,12 +77,15 @@ __all__ = [
     "OpTrace",
     "Operator",
     "OutputCheck",
+    "Outputs",
     "PerfOptions",
     "PerfResult",
     "ProcessWatch",
+    "ReadyArm",
     "Requested",
     "Runs",
     "SampleSink",
+    "Schedule",
     "SessionRecord",
     "ShareSpread",
     "Subject",
@@ -93,12 +99,16 @@ __all__ = [
     "TraceReason",
     "TraceShare",
     "TraceStatus",
+    "Turn",
     "TypicalTime",
     "UnitPlan",
     "UnitRecord",
+    "UnitRunner",
     "Window",
     "against",
+    "check_outputs",
     "compare",
+    "inputs_digest",
     "latency",
     "make_subject",
     "measure_leg",
@@ -108,10 +118,13 @@ __all__ = [
     "perf",
     "quantile_name",
     "read_samples",
+    "ready_arm",
     "recent_samples",
     "require_effective",
     "require_times",
     "run_monitored",
+    "sentence",
     "trace",
     "typical_ms",
+    "unit_plan",
 ]

@@ -28,6 +28,7 @@ _RENDERERS = {
     "PerfResult": "perf.render_perf",
     "Plans": "build.render_plans",
     "Repaired": "fix.render_fix",
+    "TuneResult": "tune.render_tune",
 }
 _WIDTH = 110
 

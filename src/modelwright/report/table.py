@@ -106,6 +106,7 @@ _TABLES: Mapping[str, Callable[[Any], Table]] = {
     "analyze": _analyze,
     "build": _build,
     "repair": lambda result: _of(result.result.rows),
+    "tune": lambda result: _of(result.rows),
 }
 
 

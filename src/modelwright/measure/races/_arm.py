@@ -75,11 +75,12 @@ def inputs_digest(arm: ReadyArm) -> str:
 def make_arms(specs: Sequence[Arm], inputs: InputChoice, target: str, threads: int | None) -> tuple[ReadyArm, ...]:
     """Resolve every arm; all get the base's inputs, with floats in the type each arm declares."""
     base = make_subject(specs[0].model, inputs)
-    subjects = [base, *(_subject_like(base, spec.model) for spec in specs[1:])]
-    return tuple(_arm(spec, subject, target, threads) for spec, subject in zip(specs, subjects, strict=True))
+    return tuple(ready_arm(spec, base, target, threads) for spec in specs)
 
 
-def _arm(spec: Arm, subject: Subject, target: str, threads: int | None) -> ReadyArm:
+def ready_arm(spec: Arm, base: Subject, target: str, threads: int | None) -> ReadyArm:
+    """One arm, fed what the base is fed."""
+    subject = _subject_like(base, spec.model)
     return ReadyArm(
         name=spec.name,
         path=subject.path,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import secrets
 import time
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ from typing import Any
 
 from modelwright.errors import UsageError, WrightError
 from modelwright.evidence import EnvironmentProbe
-from modelwright.judge import Finding, Judge, Race, Verdict, resolvable_effect, tail_runs
+from modelwright.judge import Finding, Judge, Race, Verdict, resolvable_effect
 from modelwright.measure.races._arm import ReadyArm, make_arms
 from modelwright.measure.races._arm_spec import Arm, parse_arms
 from modelwright.measure.races._outputs import Outputs, check_outputs
@@ -25,7 +24,7 @@ from modelwright.measure.races._types import (
     ComparisonFailed,
     ComparisonInterrupted,
 )
-from modelwright.measure.races._unit import ArmFailed, UnitPlan, UnitRecord, UnitRunner, unit_plan
+from modelwright.measure.races._unit import ArmFailed, UnitRecord, UnitRunner, long_enough, unit_plan
 from modelwright.measure.timing._lock import measurement_lock
 from modelwright.targets import SessionFacts
 from modelwright.vocabulary import OnProgress, Progress, silent
@@ -72,7 +71,7 @@ class _Comparison:
         self.seed = secrets.randbits(32) if self.options.seed is None else self.options.seed
         runtimes = {arm.runtime.name if arm.runtime else None for arm in self.arms}
         assert self.options.unit is not None
-        self.bench = UnitRunner(_long_enough(self.options.unit, self.options.by), fresh_processes=len(runtimes) > 1)
+        self.bench = UnitRunner(long_enough(self.options.unit, self.options.by), fresh_processes=len(runtimes) > 1)
         self.started = time.monotonic()
 
     def run(self) -> CompareResult:
@@ -125,21 +124,20 @@ class _Comparison:
 
     def _try(self, arm: ReadyArm) -> Outputs | None:
         # Base and arms in different slots, so that both processes are up when the first unit begins.
-        state, process = self.states[arm.name], self.bench.process(arm, 0 if arm is self.base else 1)
+        state, slot = self.states[arm.name], 0 if arm is self.base else 1
         self.note(f"opening {arm.name}")
         try:
-            state.facts = process.open(arm.path, arm.target, arm.spec, arm.feeds).facts
+            state.facts = self.bench.opened(arm, slot)
             _refuse_simulated(arm, state.facts)
             self._refuse_other_runtime(arm, state.facts)
-            answers = process.outputs()
-            process.leave()
+            answers = self.bench.answers(arm, slot)
         except UsageError:
             raise
         except WrightError as error:
             if arm is self.base:
                 raise
             state.failure = str(error)
-            process.renew()
+            self.bench.process(arm, slot).renew()
             return None
         return answers
 
@@ -256,12 +254,6 @@ class _Comparison:
             environment=probe.finish(self.bench.cpu_s),
         )
         return compare_result(self.arms, self.as_written, self.options, self.states, self.race, self.units, reached)
-
-
-def _long_enough(plan: UnitPlan, by: Sequence[float]) -> UnitPlan:
-    """Bursts in which the quantiles asked for can be seen; a leg is two bursts or more."""
-    runs = math.ceil(max(tail_runs(quantile) for quantile in by) / 2)
-    return replace(plan, burst_runs=max(plan.burst_runs, runs))
 
 
 def _refuse_simulated(arm: ReadyArm, facts: SessionFacts) -> None:

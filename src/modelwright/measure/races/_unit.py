@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, median
 
 from modelwright.errors import WrightError
-from modelwright.judge import MIN_TICKS, Judge
+from modelwright.judge import MIN_TICKS, Judge, tail_runs
 from modelwright.measure.races._arm import ReadyArm
+from modelwright.measure.races._outputs import Outputs
 from modelwright.measure.races._schedule import blocks_per_unit, segments
 from modelwright.measure.timing._session_process import SessionProcess
 from modelwright.measure.timing._session_tasks import Bursts, Warm
+from modelwright.targets import SessionFacts
 
 Leg = list[list[float]]
 _NS_PER_MS = 1e6
@@ -38,9 +40,16 @@ SPINNING = UnitPlan(burst_s=0.05, guard_s=0.04)
 """Where threads of the other session spin on for some 35 ms after its last run."""
 
 
-def unit_plan(arms: Iterable[ReadyArm]) -> UnitPlan:
-    """How these arms can take turns."""
-    return UnitPlan() if all(arm.rests for arm in arms) else SPINNING
+def unit_plan(arms: Iterable[ReadyArm], by: Sequence[float] = ()) -> UnitPlan:
+    """How these arms can take turns, in bursts in which the quantiles asked for can be seen."""
+    plan = UnitPlan() if all(arm.rests for arm in arms) else SPINNING
+    return long_enough(plan, by)
+
+
+def long_enough(plan: UnitPlan, by: Sequence[float]) -> UnitPlan:
+    """A leg is two bursts or more."""
+    runs = math.ceil(max((tail_runs(quantile) for quantile in by), default=0) / 2)
+    return replace(plan, burst_runs=max(plan.burst_runs, runs))
 
 
 @dataclass(frozen=True)
@@ -146,6 +155,17 @@ class UnitRunner:
         if key not in self._processes:
             self._processes[key] = SessionProcess(arm.runtime)
         return self._processes[key]
+
+    def opened(self, arm: ReadyArm, slot: int) -> SessionFacts:
+        """What the session of this arm is bound to; it stays open for `answers`."""
+        return self.process(arm, slot).open(arm.path, arm.target, arm.spec, arm.feeds).facts
+
+    def answers(self, arm: ReadyArm, slot: int) -> Outputs:
+        """What the session that was opened gives for the arm's inputs; then it is closed."""
+        process = self.process(arm, slot)
+        found = process.outputs()
+        process.leave()
+        return found
 
     def unit(self, number: int, base: ReadyArm, arm: ReadyArm, *, base_first: bool) -> UnitRecord:
         """Measure one unit; raises ArmFailed."""

@@ -9,7 +9,7 @@ from modelwright._lazy import lazy
 from modelwright.report.html._page import Page, framed
 
 if TYPE_CHECKING:
-    from modelwright.report.html import analysis, compare, debug, evaluation, perf, repair, trace
+    from modelwright.report.html import analysis, compare, debug, evaluation, perf, repair, trace, tune
 else:
     analysis = lazy("modelwright.report.html.analysis")
     compare = lazy("modelwright.report.html.compare")
@@ -18,6 +18,7 @@ else:
     perf = lazy("modelwright.report.html.perf")
     repair = lazy("modelwright.report.html.repair")
     trace = lazy("modelwright.report.html.trace")
+    tune = lazy("modelwright.report.html.tune")
 
 __all__ = ["has_page", "notebook", "page"]
 
@@ -31,6 +32,7 @@ _PAGES: dict[str, Callable[..., Page]] = {
     "Repaired": lambda result: repair.repair_page(result.result),
     "OpTrace": lambda result: trace.trace_page(result),
     "PerfResult": lambda result: perf.perf_page(result),
+    "TuneResult": lambda result: tune.tune_page(result),
 }
 
 

@@ -1,0 +1,83 @@
+"""`modelwright.tune`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from modelwright import pipeline, search
+from modelwright.api._inputs import data_for, input_choice
+from modelwright.api._kept import kept, verb
+from modelwright.api._opened import opened
+from modelwright.api.build import buildable
+from modelwright.data import drawing
+from modelwright.judge import Allowance, as_allowance
+from modelwright.models import Source, SourceChoices
+from modelwright.pipeline import RecipeChoices
+from modelwright.search import TuneInterrupted, TuneLimits, TuneOptions, TuneResult
+from modelwright.store import Store
+from modelwright.targets import Target, parse_target
+from modelwright.vocabulary import Data, OnProgress, as_data
+
+
+@verb
+def tune(
+    model: str | Path | Source,
+    target: str | Target = "cpu",
+    *,
+    precision: str | None = None,
+    data: Data | str | None = None,
+    max_drop: str | float | Allowance | None = None,
+    axes: Sequence[str] = (),
+    forbid: Sequence[str] = (),
+    budget_s: float = 600.0,
+    min_effect: float = 0.02,
+    alpha: float = 0.05,
+    by: Sequence[float] = (0.1, 0.5),
+    batch: int | None = None,
+    dims: Mapping[str, int] | None = None,
+    threads: int | None = None,
+    again: bool = False,
+    wait: bool = True,
+    output: str | Path | None = None,
+    overwrite: bool = False,
+    store: Store | None = None,
+    on_progress: OnProgress | None = None,
+) -> TuneResult:
+    """The configuration that is really best on this target, proven on a fresh build; the baseline where none is.
+
+    The baseline is what `build` makes. `axes` are what may be done otherwise, `forbid` what may not (an axis or one
+    change). Another precision takes part only with real `data`, and with `max_drop` only where it is proven to lose no
+    more on labelled data. `output` gets the champion. What was measured is kept as it happens: the same call goes on
+    after a kill, `again` starts anew. Raises TuneInterrupted, with where it stood as `partial`, when it ends early.
+    """
+    source = buildable(model, SourceChoices())
+    limits = TuneLimits(budget_s, min_effect, alpha, tuple(by))
+    options = TuneOptions(
+        limits=limits,
+        axes=tuple(axes),
+        forbid=tuple(forbid),
+        inputs=input_choice(data_for(data, source), batch, dims),
+        threads=threads,
+        max_drop=as_allowance(max_drop),
+        wait=wait,
+        again=again,
+    )
+    choices = RecipeChoices(
+        precision=precision, data=None if data is None else as_data(data), dims=tuple((dims or {}).items())
+    )
+    folder = None if output is None else Path(output)
+    with opened(store) as place, drawing(place.root.parent):
+        pipeline.check_folder(source, folder, store=place, overwrite=overwrite)
+        try:
+            result, build = search.tune(
+                source, parse_target(target), choices, options, store=place, on_progress=on_progress
+            )
+        except TuneInterrupted as early:
+            early.partial = kept(early.partial)
+            raise
+        if folder is not None:
+            pipeline.deliver(build, folder, store=place, overwrite=overwrite)
+            result = replace(result, folder=str(folder))
+    return kept(result)

@@ -1,0 +1,67 @@
+"""A search on a terminal: the champion in one sentence, and what became of every variant."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from modelwright._lazy import lazy
+from modelwright.judge import VerdictKind
+from modelwright.report._tables import Col, fitted
+from modelwright.report._tones import verdict_style
+from modelwright.report._units import human_bytes
+from modelwright.search import TuneResult, TuneRow
+
+if TYPE_CHECKING:
+    import rich.console
+    import rich.text
+else:
+    rich = lazy("rich")
+
+_KINDS = {kind.value: kind for kind in VerdictKind}
+
+
+def render_tune(result: TuneResult, console: rich.console.Console) -> None:
+    columns = [Col("variant", "name"), Col("word"), Col("effect", "number"), Col("size", "number"), Col("why", "text")]
+    console.print(fitted(columns, [_row(row) for row in result.rows], console.width))
+    console.print(rich.text.Text(f"champion: {result.champion}", style="bold"), soft_wrap=True)
+    console.print(rich.text.Text(result.sentence, style=_style(result)), soft_wrap=True)
+    for words in lines(result):
+        console.print(rich.text.Text(words, style="dim"), soft_wrap=True)
+    if result.status != "complete":
+        console.print(rich.text.Text("interrupted: the same command goes on from here", style="bold red"))
+
+
+def lines(result: TuneResult) -> list[str]:
+    """What one should know beside the sentence."""
+    found = [f"{result.units} units, {result.spent_s:.0f} s, coins from seed {result.seed}"]
+    if result.timed:
+        found.append("effects of the others are from the screening, which only chooses: quote the champion's alone")
+    else:
+        found.append(f"{result.target} is simulated here: speed was not measured, placement and size decided")
+    if result.resumed:
+        found.append(f"{result.resumed} steps are from an earlier call of the same search")
+    if result.reproducible is False:
+        found.append("the fresh build of the champion is another graph than the first one")
+    if result.settings:
+        said = ", ".join(f"{name}={value}" for name, value in result.settings.items())
+        found.append(f"session settings to open it with: {said}")
+    return found
+
+
+def effect_words(row: TuneRow) -> str:
+    if row.effect is None:
+        return "-"
+    if row.low is None or row.high is None:
+        return f"{row.effect:+.1%}"
+    return f"{row.effect:+.1%} ({row.low:+.1%} … {row.high:+.1%})"
+
+
+def _row(row: TuneRow) -> list[str | rich.text.Text]:
+    kind = _KINDS.get(row.word)
+    word = rich.text.Text(row.word, style=verdict_style(kind) if kind else "dim")
+    reason = "" if row.effect is not None and row.low is not None else row.reason
+    return [row.label, word, effect_words(row), human_bytes(row.size) if row.size is not None else "-", reason]
+
+
+def _style(result: TuneResult) -> str:
+    return verdict_style(result.finding.kind) if result.finding is not None else "bold"

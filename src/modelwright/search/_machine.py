@@ -1,0 +1,416 @@
+"""The search as a state machine: events in, instructions out. It has no clock, starts nothing and writes nothing.
+
+Screening: every variant that survives the checks takes turns with the baseline under a judge of its own, until it is
+known whether it can still win. The changes that won are then tried together. Confirming: the best of all is built
+anew and judged on fresh units alone; only those are reported, so whatever luck chose it is not part of the claim.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean, stdev
+from typing import Literal
+
+from modelwright.judge import Finding, Judge, Race, Verdict, VerdictKind
+from modelwright.measure import Schedule, Turn
+from modelwright.search._variant import BASELINE, Variant, combinations
+
+Why = Literal["failed", "gate", "placement", "answers", "crashed", "hopeless"]
+Samples = Sequence[Sequence[float]]
+# Whoever is chosen by luck fails to be confirmed, so screening may err more often than claims may.
+SCREEN_ALPHA = 0.1
+# Part of the budget that is kept for confirming.
+RESERVE = 0.3
+HOPELESS = 5.0
+MOST_UNITS = 40
+# After so many units an arm is given up when its mean, so many standard errors above it, is not worth having.
+FEW_UNITS, HOPE = 4, 3.0
+USUAL_UNITS = 12
+MOST_COMBINATIONS = 8
+
+
+@dataclass(frozen=True)
+class TuneLimits:
+    """What is asked of the search."""
+
+    budget_s: float
+    min_effect: float = 0.02
+    alpha: float = 0.05
+    by: tuple[float, ...] = (0.1, 0.5)
+
+
+# What happened. `seconds` is what it took of the budget.
+
+
+@dataclass(frozen=True)
+class VariantMade:
+    """`identity` is equal for two variants that would be the same thing measured twice."""
+
+    label: str
+    identity: str
+    size: int
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class VariantDropped:
+    label: str
+    why: Why
+    reason: str
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class VariantTried:
+    """It opens and answers as the baseline does. `left_nodes` are those the target does not take, None on a CPU.
+    Not `timed` is what a simulator computes: then placement and size decide, and nothing is measured."""
+
+    label: str
+    left_nodes: int | None = None
+    partitions: int | None = None
+    timed: bool = True
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class UnitTaken:
+    """`label` None is the baseline against itself. Samples in ms by burst, as the judge takes them."""
+
+    label: str | None
+    base_first: bool
+    base_ms: Samples
+    arm_ms: Samples
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class VariantRebuilt:
+    """The champion made anew, in a store that had nothing."""
+
+    label: str
+    identity: str
+    seconds: float = 0.0
+
+
+SearchEvent = VariantMade | VariantDropped | VariantTried | UnitTaken | VariantRebuilt
+
+
+# What to do next.
+
+
+@dataclass(frozen=True)
+class MakeVariants:
+    variants: tuple[Variant, ...]
+
+
+@dataclass(frozen=True)
+class TryVariants:
+    """The baseline comes first, because the others are held against it."""
+
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TakeUnit:
+    """`label` None is the sentinel."""
+
+    label: str | None
+    base_first: bool
+    confirming: bool
+
+
+@dataclass(frozen=True)
+class RebuildVariant:
+    label: str
+
+
+@dataclass(frozen=True)
+class SearchDone:
+    """`champion` is the baseline where nothing is proven to be better."""
+
+    champion: str
+    reason: str
+
+
+Instruction = MakeVariants | TryVariants | TakeUnit | RebuildVariant | SearchDone
+
+
+@dataclass
+class Contender:
+    """One variant and what became of it so far."""
+
+    variant: Variant
+    made: VariantMade | None = None
+    tried: VariantTried | None = None
+    dropped: VariantDropped | None = None
+    same_as: str | None = None
+    judge: Judge | None = None
+    verdict: Verdict | None = None
+
+    @property
+    def label(self) -> str:
+        return self.variant.label
+
+    @property
+    def runs(self) -> bool:
+        return self.dropped is None and self.same_as is None
+
+
+@dataclass
+class TuneSearch:
+    """`next` says what to do, `tell` takes what happened. The same events give the same instructions, always."""
+
+    variants: Sequence[Variant]
+    limits: TuneLimits
+    seed: int
+    spent_s: float = 0.0
+    confirmed_s: float = 0.0
+    units: int = 0
+    contenders: dict[str, Contender] = field(default_factory=dict)
+    rebuilt: VariantRebuilt | None = None
+    race: Race | None = None
+    sentinels: list[UnitTaken] = field(default_factory=list)
+    _combined: bool = False
+    _unit_s: float = 0.0
+    _turn: Turn | None = None
+
+    def __post_init__(self) -> None:
+        for variant in (Variant(), *self.variants):
+            self.contenders.setdefault(variant.label, Contender(variant))
+        self._schedule = Schedule(self.seed)
+
+    @property
+    def baseline(self) -> Contender:
+        return self.contenders[BASELINE]
+
+    @property
+    def finding(self) -> Finding | None:
+        """What the fresh units prove about the one that was chosen."""
+        return next(iter(self.race.findings().values())) if self.race is not None else None
+
+    def replay(self, events: Iterable[SearchEvent]) -> int:
+        """Go to where the search stood when these had happened; how many of them belong to it.
+
+        With another budget a search may come to other instructions: what does not answer them is not counted.
+        """
+        count = 0
+        for event in events:
+            if not _answers(self.next(), event):
+                break
+            self.tell(event)
+            count += 1
+        return count
+
+    # --- what to do ---------------------------------------------------------------------------------------------------
+
+    def next(self) -> Instruction:
+        if self.baseline.dropped is not None:
+            return SearchDone(BASELINE, f"the baseline itself: {self.baseline.dropped.reason}")
+        unmade = tuple(one.variant for one in self._running() if one.made is None)
+        if unmade:
+            return MakeVariants(unmade)
+        untried = tuple(one.label for one in self._running() if one.tried is None)
+        if untried:
+            return TryVariants(untried)
+        if self.baseline.tried is not None and not self.baseline.tried.timed:
+            return self._smallest()
+        return self._screen() or self._combine() or self._confirm()
+
+    def _screen(self) -> Instruction | None:
+        alive = self.alive if self.spent_s + self._unit_s <= (1 - RESERVE) * self.limits.budget_s else []
+        return self._take(alive, confirming=False) if alive else None
+
+    def _combine(self) -> Instruction | None:
+        """What won alone is tried together, once."""
+        winners = [one.variant for one in self.winners()]
+        if self._combined or self.race is not None:
+            return None
+        self._combined = True
+        fresh = [one for one in combinations(winners, MOST_COMBINATIONS) if one.label not in self.contenders]
+        self.contenders |= {one.label: Contender(one) for one in fresh}
+        return self.next() if fresh else None
+
+    def _confirm(self) -> Instruction:
+        best = next(iter(self.winners()), None)
+        if best is None:
+            return SearchDone(BASELINE, self._why_none())
+        if self.rebuilt is None or self.rebuilt.label != best.label:
+            return RebuildVariant(best.label)
+        if self.race is None or self.race.arms != (best.label,):
+            limits = self.limits
+            self.race = Race([best.label], limits.alpha, min_effect=limits.min_effect, quantiles=limits.by)
+            self._schedule, self._turn, self.confirmed_s = Schedule(self.seed + 1), None, 0.0
+        if self.race.alive and self.spent_s + self._unit_s <= self.limits.budget_s:
+            return self._take(list(self.race.alive), confirming=True)
+        return self._verdict(self.race.arms[0])
+
+    def _take(self, alive: list[str], *, confirming: bool) -> TakeUnit:
+        if self._turn is None:
+            self._turn = self._schedule.next(alive)
+        return TakeUnit(self._turn.arm, self._turn.base_first, confirming)
+
+    def _verdict(self, label: str) -> SearchDone:
+        found = self.finding
+        assert found is not None
+        if found.kind is VerdictKind.IMPROVED:
+            return SearchDone(label, f"{label} is proven faster than the baseline on a fresh build and fresh units")
+        why = "was not proven faster when it was measured anew"
+        return SearchDone(BASELINE, f"{label} looked best and {why} ({found.kind.value})")
+
+    def _why_none(self) -> str:
+        undecided = [one.label for one in self._running() if one.label in self.alive]
+        if undecided:
+            more = f"about {self.needed_s:.0f} s would do" if self._unit_s else "raise the budget"
+            return f"the budget was spent before {len(undecided)} of the variants were decided; {more}"
+        return "no variant is faster"
+
+    def _smallest(self) -> SearchDone:
+        """By what the target takes, then by size; the baseline wins ties."""
+        best = min(self._running(), key=lambda one: (*_pieces(one), one.made.size if one.made else 0))
+        gain = "takes no more of it to the CPU and is the smallest" if best is not self.baseline else "is the smallest"
+        return SearchDone(best.label, f"{best.label} {gain}; speed was not measured")
+
+    # --- what is known ------------------------------------------------------------------------------------------------
+
+    @property
+    def alive(self) -> list[str]:
+        """Those in the screening of whom it is not known yet whether they can win, alone or together with others."""
+        return [one.label for one in self._rivals() if self._open(one, self._to_beat(one))]
+
+    @property
+    def needed_s(self) -> float:
+        """The budget that screens all who are left, as far as one can tell: most are decided after a dozen units."""
+        missing = sum(max(1, USUAL_UNITS - self._units_of(label)) for label in self.alive)
+        return (self.spent_s + missing * self._unit_s * 4 / 3) / (1 - RESERVE)
+
+    def _units_of(self, label: str) -> int:
+        judge = self.contenders[label].judge
+        return len(judge.log_ratios) if judge is not None else 0
+
+    def winners(self) -> list[Contender]:
+        """Faster than the baseline as far as screening can tell, best first."""
+        found = [(one, one.verdict) for one in self._rivals()]
+        faster = [(one, verdict) for one, verdict in found if verdict and verdict.kind is VerdictKind.IMPROVED]
+        return [one for one, verdict in sorted(faster, key=lambda pair: -(pair[1].effect or 0.0))]
+
+    def _to_beat(self, contender: Contender) -> float:
+        """What is worth telling, or the proven gain of another that takes the same place."""
+        mine = contender.variant.slots
+        same = (one for one in self._rivals() if one is not contender and one.variant.slots == mine)
+        lows = (one.verdict.low or 0.0 for one in same if one.verdict and one.verdict.kind is VerdictKind.IMPROVED)
+        return max(self.limits.min_effect, *lows, 0.0)
+
+    def _open(self, contender: Contender, to_beat: float) -> bool:
+        verdict = contender.verdict
+        if verdict is None:
+            return True
+        if verdict.units >= MOST_UNITS:
+            return False
+        if self._hopes(contender) < to_beat:
+            return False
+        if verdict.low is None or verdict.high is None:
+            return True
+        settled = verdict.kind is VerdictKind.IMPROVED and verdict.high - verdict.low < self.limits.min_effect
+        return not settled and verdict.high >= to_beat
+
+    def _hopes(self, contender: Contender) -> float:
+        """The most that can be hoped of it after a few units. It only ends a screening and is never told as a finding:
+        what is given up by mistake costs a win, not a claim."""
+        ratios = contender.judge.log_ratios if contender.judge is not None else ()
+        if len(ratios) < FEW_UNITS:
+            return math.inf
+        return math.expm1(fmean(ratios) + HOPE * stdev(ratios) / math.sqrt(len(ratios)))
+
+    def _rivals(self) -> list[Contender]:
+        return [one for one in self._running() if one is not self.baseline]
+
+    def _running(self) -> list[Contender]:
+        return [one for one in self.contenders.values() if one.runs]
+
+    # --- what happened ------------------------------------------------------------------------------------------------
+
+    def tell(self, event: SearchEvent) -> None:
+        self.spent_s += event.seconds
+        if isinstance(event, UnitTaken):
+            self._count(event)
+        elif isinstance(event, VariantRebuilt):
+            self.rebuilt = event
+        else:
+            self._note(self.contenders[event.label], event)
+
+    def _note(self, contender: Contender, event: VariantMade | VariantDropped | VariantTried) -> None:
+        if isinstance(event, VariantDropped):
+            contender.dropped, self._turn = event, None
+        elif isinstance(event, VariantMade):
+            contender.made = event
+            others = (one for one in self.contenders.values() if one is not contender and one.made and one.runs)
+            same = next((one for one in others if one.made and one.made.identity == event.identity), None)
+            contender.same_as = same.label if same is not None else None
+        else:
+            contender.tried = event
+            contender.dropped = self._displaced(event)
+
+    def _displaced(self, event: VariantTried) -> VariantDropped | None:
+        base = self.baseline.tried
+        if base is None or base.left_nodes is None or event.left_nodes is None or event.left_nodes <= base.left_nodes:
+            return None
+        more = event.left_nodes - base.left_nodes
+        return VariantDropped(event.label, "placement", f"it leaves {more} more nodes to the CPU than the baseline")
+
+    def _count(self, unit: UnitTaken) -> None:
+        self.units += 1
+        self._unit_s, self._turn = unit.seconds, None
+        if self.race is not None:
+            self.confirmed_s += unit.seconds
+            self._confirmed(self.race, unit)
+        elif unit.label is None:
+            self.sentinels.append(unit)
+            for contender in self._rivals():
+                judge = self._judge(contender)
+                judge.add_sentinel(*_slots(unit))
+                contender.verdict = judge.verdict() if contender.verdict is not None else None
+        else:
+            contender = self.contenders[unit.label]
+            judge = self._judge(contender)
+            judge.add(base=unit.base_ms, arm=unit.arm_ms)
+            contender.verdict = judge.verdict()
+            if judge.log_ratios[-1] < -math.log(HOPELESS):
+                reason = f"more than {HOPELESS:g} times slower in its first unit"
+                contender.dropped = VariantDropped(unit.label, "hopeless", reason)
+
+    def _confirmed(self, race: Race, unit: UnitTaken) -> None:
+        if unit.label is None:
+            race.add_sentinel(*_slots(unit))
+        else:
+            race.add(unit.label, base=unit.base_ms, arm=unit.arm_ms)
+
+    def _judge(self, contender: Contender) -> Judge:
+        """One that joins late is bound by the same sentinels."""
+        if contender.judge is None:
+            contender.judge = Judge(self.limits.min_effect, SCREEN_ALPHA, quantile=self.limits.by[0])
+            for unit in self.sentinels:
+                contender.judge.add_sentinel(*_slots(unit))
+        return contender.judge
+
+
+def _answers(instruction: Instruction, event: SearchEvent) -> bool:
+    if isinstance(instruction, MakeVariants):
+        labels = [variant.label for variant in instruction.variants]
+        return isinstance(event, VariantMade | VariantDropped) and event.label in labels
+    if isinstance(instruction, TryVariants):
+        return isinstance(event, VariantTried | VariantDropped) and event.label in instruction.labels
+    if isinstance(instruction, TakeUnit):
+        same = isinstance(event, UnitTaken) and event.base_first == instruction.base_first
+        return event.label == instruction.label and (same or isinstance(event, VariantDropped))
+    return isinstance(instruction, RebuildVariant) and isinstance(event, VariantRebuilt | VariantDropped)
+
+
+def _slots(unit: UnitTaken) -> tuple[Samples, Samples]:
+    return (unit.base_ms, unit.arm_ms) if unit.base_first else (unit.arm_ms, unit.base_ms)
+
+
+def _pieces(contender: Contender) -> tuple[int, int]:
+    tried = contender.tried
+    return (tried.left_nodes or 0, tried.partitions or 0) if tried is not None else (0, 0)

@@ -1,0 +1,135 @@
+"""The space: which single changes of the baseline are worth a look, and what each one means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from modelwright.errors import InputError, UsageError, did_you_mean
+from modelwright.pipeline import Recipe
+from modelwright.search._variant import PASS_AXIS, AxisChange, Variant
+from modelwright.stages.optimize import OptimizeParams, find_pass, resolve_passes
+from modelwright.targets import GraphOptimization, Target
+
+AXES = ("precision", "opset", PASS_AXIS, "threads", "level", "spinning", "denormals")
+_ON, _OFF = "on", "off"
+_PRECISIONS = {"cpu": ("w8a8", "dynamic"), "npu": ("w8a16", "w8a8", "fp16"), "gpu": ("fp16",)}
+_OPSETS = (17, 18, 19, 20, 21)
+_LEVELS: Mapping[str, GraphOptimization] = {"basic": "basic", "extended": "extended"}
+_CONFIG = {
+    AxisChange("spinning", _OFF): ("session.intra_op.allow_spinning", "0"),
+    AxisChange("denormals", _OFF): ("session.set_denormal_as_zero", "1"),
+}
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What the space depends on beside the recipe: the model's opset, passes that would change it, CPUs to use."""
+
+    opset: int
+    firing: tuple[str, ...]
+    cpus: int
+
+
+@dataclass(frozen=True)
+class SessionChoice:
+    """How a variant is opened; what is unset is onnxruntime's default."""
+
+    threads: int | None = None
+    level: GraphOptimization | None = None
+    config: Mapping[str, str] = field(default_factory=dict)
+
+
+def single_changes(recipe: Recipe, target: Target, around: Surroundings) -> tuple[Variant, ...]:
+    """One factor at a time, in the order of `AXES`."""
+    values = {
+        "precision": _other_precisions(recipe, target),
+        "opset": [str(opset) for opset in _OPSETS if opset > around.opset] if recipe.optimize else [],
+        PASS_AXIS: _passes(recipe, around.firing),
+        "threads": _threads(around.cpus) if target.device == "cpu" else [],
+        "level": list(_LEVELS) if target.ep == "cpu" else [],
+        "spinning": [_OFF] if target.ep == "cpu" and around.cpus > 1 else [],
+        "denormals": [_OFF] if target.ep == "cpu" else [],
+    }
+    return tuple(Variant((AxisChange(axis, value),)) for axis in AXES for value in values[axis])
+
+
+def chosen(variants: Sequence[Variant], axes: Iterable[str], forbid: Iterable[str]) -> tuple[Variant, ...]:
+    """Those on the axes that are wanted (all where none is said), without what is forbidden by axis or by label."""
+    wanted, without = tuple(axes) or AXES, tuple(forbid)
+    labels = [variant.label for variant in variants]
+    for word in wanted:
+        _require(word, AXES, "axis")
+    for word in without:
+        _require(word, (*AXES, *labels), "axis or change")
+    return tuple(
+        one for one in variants if one.changes[0].axis in wanted and not {one.changes[0].axis, one.label} & {*without}
+    )
+
+
+def optimized(params: OptimizeParams | None, variant: Variant) -> OptimizeParams | None:
+    """The optimize section with the variant's passes and opset."""
+    if params is None:
+        return None
+    names = set(params.passes)
+    for change in variant.changes:
+        if change.axis == PASS_AXIS:
+            name = change.value[1:]
+            names = names | {name} if change.value.startswith("+") else names - {name}
+    opset = next((int(change.value) for change in variant.changes if change.axis == "opset"), params.opset)
+    return replace(params, passes=resolve_passes(sorted(names)), opset=opset)
+
+
+def precision_of(variant: Variant) -> str | None:
+    """None where it is the baseline's."""
+    return next((change.value for change in variant.changes if change.axis == "precision"), None)
+
+
+def session_of(variant: Variant) -> SessionChoice:
+    said = {change.axis: change.value for change in variant.changes}
+    config = dict(_CONFIG[change] for change in variant.changes if change in _CONFIG)
+    threads = int(said["threads"]) if "threads" in said else None
+    return SessionChoice(threads, _LEVELS.get(said.get("level", "")), config)
+
+
+def _other_precisions(recipe: Recipe, target: Target) -> list[str]:
+    if not target.accepts_qdq:
+        return ["fp16"] if recipe.precision == "fp32" else []
+    return [word for word in _PRECISIONS.get(target.device, ()) if word != recipe.precision]
+
+
+def _passes(recipe: Recipe, firing: Sequence[str]) -> list[str]:
+    """What would change the model and is not done yet; what depends on this very CPU is onnxruntime's own affair."""
+    if recipe.optimize is None:
+        return []
+    rows = [find_pass(name) for name in firing if name not in recipe.optimize.passes]
+    quantized = recipe.quantize is not None
+    return [f"+{row.name}" for row in rows if not row.host_specific and not (quantized and row.breaks_qdq)]
+
+
+def _threads(cpus: int) -> list[str]:
+    """Fewer than all: halves down to one."""
+    found = []
+    while cpus > 1:
+        cpus //= 2
+        found.append(str(cpus))
+    return found
+
+
+def _require(word: str, known: Sequence[str], what: str) -> None:
+    if word not in known:
+        raise UsageError(
+            f"there is no {what} '{word}'",
+            cause=f"there are {', '.join(known)}",
+            fix=did_you_mean(word, known) or "choose one of these",
+        )
+
+
+def require_single(names: Sequence[str]) -> None:
+    """A search is about one graph."""
+    if len(names) != 1:
+        raise InputError(
+            "a model of several graphs cannot be tuned",
+            cause=f"it exports to {', '.join(names)}, and each would need a baseline of its own",
+            fix="build it first and tune one of its .onnx files",
+        )

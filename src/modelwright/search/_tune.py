@@ -1,0 +1,272 @@
+"""The search, done: what the machine says is carried out, and what happens is written down before it counts."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from modelwright import evaluation, measure
+from modelwright._json import digest
+from modelwright.errors import InputError, WrightError
+from modelwright.evaluation import EvalOptions
+from modelwright.evidence import EnvironmentProbe
+from modelwright.judge import VerdictKind
+from modelwright.measure import ArmFailed, Outputs
+from modelwright.models import HfSource, OnnxSource, model_files
+from modelwright.pipeline import BuildFailure, BuildResult, RecipeChoices, resolve_recipe
+from modelwright.search._answer import tune_result
+from modelwright.search._journal import SearchJournal
+from modelwright.search._machine import (
+    MakeVariants,
+    RebuildVariant,
+    SearchDone,
+    SearchEvent,
+    TakeUnit,
+    TryVariants,
+    TuneSearch,
+    UnitTaken,
+    VariantDropped,
+    VariantMade,
+    VariantRebuilt,
+    VariantTried,
+)
+from modelwright.search._space import AXES, chosen, precision_of, single_changes
+from modelwright.search._types import TuneInterrupted, TuneOptions, TuneResult
+from modelwright.search._variant import Variant
+from modelwright.search._workshop import Job, Workshop
+from modelwright.stages import installed
+from modelwright.store import Store
+from modelwright.targets import Target, read_cpu
+from modelwright.vocabulary import OnProgress, Progress, silent
+
+_FOLDER = "searches"
+_SHAPES = ("onnxruntime", "onnx", "numpy")
+_FORECAST_AT = 3
+_UNKNOWN = "its accuracy is unknown without real data"
+
+
+def tune(
+    source: OnnxSource | HfSource,
+    target: Target,
+    choices: RecipeChoices,
+    options: TuneOptions,
+    *,
+    store: Store,
+    on_progress: OnProgress | None = None,
+) -> tuple[TuneResult, BuildResult]:
+    """The configuration that is proven to be best on this target, and its build; the baseline where nothing is.
+
+    What was measured is written down as it happens: after a kill the same call goes on. Raises TuneInterrupted, with
+    where it stood, when somebody ends it early.
+    """
+    tell = on_progress or silent
+    recipe = resolve_recipe(source, target, choices)
+    job = Job(source, target, recipe, choices, options.inputs, options.threads, options.limits.by)
+    with Workshop(job, store, tell) as shop:
+        tell(Progress("building the baseline"))
+        variants = chosen(single_changes(recipe, target, shop.surroundings()), options.axes, options.forbid)
+        if not variants:
+            raise InputError(
+                "there is nothing to search",
+                cause=f"no axis of {', '.join(options.axes or AXES)} has another value for this model and target",
+                fix="allow more axes",
+            )
+        return _Tuning(shop, variants, options, store, tell).run()
+
+
+class _Tuning:
+    """One search at work."""
+
+    def __init__(
+        self, shop: Workshop, variants: tuple[Variant, ...], options: TuneOptions, store: Store, tell: OnProgress
+    ) -> None:
+        self.shop, self.options, self.tell = shop, options, tell
+        self.journal = SearchJournal(store.root.parent / _FOLDER / f"{_key(shop.job, variants, options)}.jsonl")
+        if options.again:
+            self.journal.forget()
+        self.search = TuneSearch(variants, options.limits, self.journal.begin(secrets.randbits(32)))
+        self.resumed = self.search.replay(self.journal.events())
+        self.journal.keep(self.resumed)
+        self._expected: Outputs | None = None
+
+    def run(self) -> tuple[TuneResult, BuildResult]:
+        probe = EnvironmentProbe()
+        if self.resumed:
+            self.tell(Progress(f"going on after {self.resumed} steps of an earlier search"))
+        try:
+            while not isinstance(done := self.search.next(), SearchDone):
+                for event in self._do(done):
+                    self.journal.add(event)
+                    self.search.tell(event)
+        except KeyboardInterrupt:
+            stop = TuneInterrupted()
+            stop.partial = self._result(SearchDone("baseline", "the search was ended before it could tell"), probe)
+            stop.partial = replace(stop.partial, status="interrupted")
+            raise stop from None
+        if self.search.baseline.dropped is not None:
+            raise InputError(
+                "the baseline cannot be measured",
+                cause=self.search.baseline.dropped.reason,
+                fix="see to that first: `wright build` and `wright perf` say more",
+            )
+        (build,) = self.shop.made((self.search.contenders[done.champion].variant,))
+        assert isinstance(build, BuildResult)
+        return self._result(done, probe), build
+
+    # --- one instruction ----------------------------------------------------------------------------------------------
+
+    def _do(self, instruction: MakeVariants | TryVariants | TakeUnit | RebuildVariant) -> Iterator[SearchEvent]:
+        began = time.monotonic()
+        for event in self._events(instruction):
+            now = time.monotonic()
+            yield replace(event, seconds=now - began)
+            began = time.monotonic()
+
+    def _events(self, instruction: MakeVariants | TryVariants | TakeUnit | RebuildVariant) -> Iterator[SearchEvent]:
+        if isinstance(instruction, MakeVariants):
+            yield from self._make(instruction.variants)
+        elif isinstance(instruction, TryVariants):
+            for label in instruction.labels:
+                yield self._tried(self._variant(label))
+        elif isinstance(instruction, TakeUnit):
+            yield self._unit(instruction)
+        else:
+            yield self._rebuilt(self._variant(instruction.label))
+
+    def _make(self, variants: tuple[Variant, ...]) -> Iterator[SearchEvent]:
+        """Another precision without real data is not even made: nobody could tell what it is worth."""
+        blind = self.shop.job.recipe.data.random
+        hidden = [variant for variant in variants if blind and precision_of(variant) is not None]
+        for variant in hidden:
+            yield VariantDropped(variant.label, "gate", _UNKNOWN)
+        wanted = [variant for variant in variants if variant not in hidden]
+        for variant, found in zip(wanted, self.shop.made(wanted), strict=True):
+            yield self._made(variant, found)
+
+    def _made(self, variant: Variant, found: BuildResult | BuildFailure) -> VariantMade | VariantDropped:
+        if isinstance(found, BuildFailure):
+            return VariantDropped(variant.label, "failed", f"{found.error.problem}: {found.error.cause}")
+        if found.passed is False:
+            return VariantDropped(variant.label, "gate", _why(found))
+        if found.passed is None and precision_of(variant) is not None:
+            return VariantDropped(variant.label, "gate", _UNKNOWN)
+        size = found.components[0].final.size
+        return VariantMade(variant.label, self.shop.identity(variant), size)
+
+    def _tried(self, variant: Variant) -> VariantTried | VariantDropped:
+        self.tell(Progress(f"trying {variant.label}"))
+        try:
+            return self._fitting(variant)
+        except WrightError as error:
+            self.shop.renew(variant)
+            return VariantDropped(variant.label, "crashed", f"{error.problem}: {error.cause}")
+
+    def _fitting(self, variant: Variant) -> VariantTried | VariantDropped:
+        placed, base = self.shop.placed(variant), Variant()
+        left = len(placed.unsupported) if placed is not None and placed.status == "placed" else None
+        pieces = sum(share.partitions for share in placed.eps) if placed is not None else None
+        timed = self.shop.facts(base).timing_valid if variant == base else self._timed
+        different = self.shop.differs(variant, self._answers()) if timed and variant != base else None
+        if different is not None:
+            return VariantDropped(variant.label, "answers", different)
+        lost = self._lost(variant)
+        if lost is not None:
+            return VariantDropped(variant.label, "gate", lost)
+        return VariantTried(variant.label, left, pieces, timed)
+
+    def _lost(self, variant: Variant) -> str | None:
+        """Why a variant of another precision is not known to keep what it must on labelled data."""
+        if self.options.max_drop is None or precision_of(variant) is None:
+            return None
+        found = evaluation.evaluate(
+            self.shop.file(variant),
+            self.shop.file(Variant()),
+            self.options.inputs.data,
+            options=EvalOptions(max_drop=self.options.max_drop),
+            on_progress=self.tell,
+        )
+        return None if found.verdict is VerdictKind.PASS else f"accuracy: {'; '.join(found.reasons) or found.verdict}"
+
+    def _unit(self, turn: TakeUnit) -> UnitTaken | VariantDropped:
+        variant = None if turn.label is None else self._variant(turn.label)
+        number = self.search.units + 1
+        what = "confirming" if turn.confirming else "measuring"
+        self.tell(Progress(f"{what} {turn.label or 'the baseline against itself'}", None, f"unit {number}"))
+        try:
+            with measure.measurement_lock("wright tune", wait=self.options.wait, on_progress=self.tell):
+                unit = self.shop.unit(number, variant, base_first=turn.base_first, fresh=turn.confirming)
+        except ArmFailed as failed:
+            if variant is None or failed.arm.name != variant.label:
+                raise failed.error from None
+            return VariantDropped(variant.label, "crashed", f"{failed.error.problem}: {failed.error.cause}")
+        if number == _FORECAST_AT:
+            self.tell(Progress(self._forecast(unit.total_s)))
+        return UnitTaken(turn.label, turn.base_first, unit.base_ms, unit.arm_ms)
+
+    def _forecast(self, unit_s: float) -> str:
+        arms, budget = len(self.search.alive), self.options.limits.budget_s
+        need = f"about {self.search.needed_s:.0f} s screen them"
+        return f"{arms} arms, a unit takes {unit_s:.1f} s: {need}, {budget:.0f} s may be spent"
+
+    def _rebuilt(self, variant: Variant) -> VariantRebuilt:
+        self.tell(Progress(f"building {variant.label} anew"))
+        self.shop.rebuilt(variant)
+        same = self.shop.is_reproduced(variant)
+        return VariantRebuilt(variant.label, self.shop.identity(variant) if same else "other")
+
+    # --- what it needs to know ----------------------------------------------------------------------------------------
+
+    @property
+    def _timed(self) -> bool:
+        tried = self.search.baseline.tried
+        return tried is None or tried.timed
+
+    def _answers(self) -> Outputs:
+        if self._expected is None:
+            self.shop.facts(Variant())
+            self._expected = self.shop.answers(Variant())
+        return self._expected
+
+    def _variant(self, label: str) -> Variant:
+        return self.search.contenders[label].variant
+
+    def _result(self, done: SearchDone, probe: EnvironmentProbe) -> TuneResult:
+        job = self.shop.job
+        variant = self.search.contenders[done.champion].variant
+        rebuilt = self.search.rebuilt
+        return tune_result(
+            self.search,
+            done,
+            model=str(job.source.path) if isinstance(job.source, OnnxSource) else job.source.name,
+            target=str(job.target),
+            files=model_files(Path(job.source.path)) if isinstance(job.source, OnnxSource) else (),
+            recipe=self.shop.recipe_of(variant),
+            resumed=self.resumed,
+            reproducible=None if rebuilt is None else rebuilt.identity != "other",
+            environment=probe.finish(self.shop.runner.cpu_s if self._timed and self.search.units else None),
+        )
+
+
+def _why(found: BuildResult) -> str:
+    failed = [check for one in found.components for check in one.validation.checks if check.passed is False]
+    return f"{failed[0].name}: {failed[0].detail}" if failed else "its gate failed"
+
+
+def _key(job: Job, variants: tuple[Variant, ...], options: TuneOptions) -> str:
+    """What a search is about. The budget is not part of it: with more of it the same search goes further."""
+    return digest(
+        {
+            "source": job.source.identity(),
+            "recipe": job.recipe.model_dump(mode="json"),
+            "variants": [variant.label for variant in variants],
+            "limits": [options.limits.min_effect, options.limits.alpha, options.limits.by],
+            "max_drop": str(options.max_drop),
+            "inputs": [str(options.inputs.data), options.inputs.batch, dict(options.inputs.dims)],
+            "threads": options.threads,
+            "cpu": read_cpu().features,
+            "libraries": {name: installed(name) for name in _SHAPES},
+        }
+    )

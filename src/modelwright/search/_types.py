@@ -1,0 +1,87 @@
+"""What a search is asked for, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from modelwright.evidence import Environment
+from modelwright.judge import Allowance, Finding
+from modelwright.measure import InputChoice
+from modelwright.models import FileDigest
+from modelwright.search._machine import TuneLimits
+from modelwright.vocabulary import Result
+
+TUNE_PROTOCOL = "tune-1"
+
+
+@dataclass(frozen=True)
+class TuneOptions:
+    """`axes` are searched (all where none is said), without those in `forbid`, which may name single changes too.
+
+    `max_drop` is what a variant of another precision may lose on labelled data. `again` forgets what an earlier search
+    measured; what it built is in the store all the same.
+    """
+
+    limits: TuneLimits
+    axes: tuple[str, ...] = ()
+    forbid: tuple[str, ...] = ()
+    inputs: InputChoice = field(default_factory=InputChoice)
+    threads: int | None = None
+    max_drop: Allowance | None = None
+    wait: bool = True
+    again: bool = False
+
+
+@dataclass(frozen=True)
+class TuneRow:
+    """One variant. `word` is a verdict of the judge (`improved`, `noop`, …) or why it was not measured; the interval is
+    that of the screening, except for the one that was confirmed."""
+
+    label: str
+    word: str
+    reason: str
+    effect: float | None = None
+    low: float | None = None
+    high: float | None = None
+    units: int = 0
+    size: int | None = None
+    left_nodes: int | None = None
+
+
+@dataclass(frozen=True)
+class TuneResult(Result):
+    """`champion` is the baseline where nothing is proven to be better. Only what was found on its fresh build and fresh
+    units (`finding`) is claimed about it. `arm` is how it is written in a comparison, with its session settings."""
+
+    kind: ClassVar[str] = "tune"
+
+    status: Literal["complete", "interrupted"]
+    model: str
+    target: str
+    files: tuple[FileDigest, ...]
+    champion: str
+    reason: str
+    finding: Finding | None
+    sentence: str
+    timed: bool
+    rows: tuple[TuneRow, ...]
+    settings: Mapping[str, str]
+    recipe: str
+    limits: TuneLimits
+    protocol: str
+    seed: int
+    units: int
+    spent_s: float
+    resumed: int
+    reproducible: bool | None
+    environment: Environment
+    notes: tuple[str, ...] = ()
+    folder: str | None = None
+
+
+class TuneInterrupted(KeyboardInterrupt):
+    """Ctrl-C; `partial` is where the search stood. The same call goes on from there."""
+
+    partial: TuneResult

@@ -1,0 +1,76 @@
+"""`wright tune` as a user types it."""
+
+import importlib.util
+import platform
+import sys
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from support import models
+
+needs_simulator = pytest.mark.skipif(
+    importlib.util.find_spec("onnxruntime_qnn") is None or (sys.platform, platform.machine()) != ("linux", "x86_64"),
+    reason="the QNN simulator exists on x86 Linux",
+)
+
+
+def conv_relu(folder):
+    """What onnxruntime's fusion makes an operator of its own of."""
+    proto = models.model(
+        [
+            helper.make_node("Conv", ["x", "w"], ["c"], name="conv", pads=[1, 1, 1, 1]),
+            helper.make_node("Relu", ["c"], ["y"], name="relu"),
+        ],
+        [models.value("x", shape=[1, 3, 8, 8])],
+        [models.value("y", shape=[1, 4, 8, 8])],
+        [models.weight("w", 4, 3, 3, 3)],
+    )
+    return models.save(proto, folder)
+
+
+def rows(answer):
+    return {row["label"]: row for row in answer.json["rows"]}
+
+
+def test_a_search_ends_in_a_champion_and_the_same_command_measures_nothing_again(wright, tmp_path):
+    models.save(models.mlp(), tmp_path)
+    words = ("tune", "model.onnx", "--axis", "denormals", "--budget", "20s", "--by", "p50", "--json")
+    first = wright(*words, "-o", "best", "--html", "page.html")
+    assert first.code == 0, first.err
+    assert set(rows(first)) == {"baseline", "denormals=off"}
+    assert (tmp_path / "best" / "wright.json").exists()
+    assert (tmp_path / "page.html").exists()
+    again = wright(*words)
+    assert again.json["resumed"] > 0
+    assert [again.json[name] for name in ("champion", "units", "rows")] == [
+        first.json[name] for name in ("champion", "units", "rows")
+    ]
+
+
+@needs_simulator
+def test_fusions_that_the_npu_does_not_take_are_dropped_by_placement_before_anything_is_timed(wright, tmp_path):
+    conv_relu(tmp_path)
+    np.savez(tmp_path / "data.npz", x=np.random.default_rng(0).normal(size=(4, 3, 8, 8)).astype("float32"))
+    answer = wright("tune", "model.onnx", "--target", "qnn-npu", "--precision", "fp32", "--axis", "pass", "--json")
+    assert answer.code == 0, answer.err
+    fused = rows(answer)["+conv_activation_fusion"]
+    assert fused["word"] == "placement"
+    assert fused["left_nodes"] > rows(answer)["baseline"]["left_nodes"]
+    assert (answer.json["timed"], answer.json["units"]) == (False, 0)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--forbid", "denormal"), "did you mean denormals"),
+        (("--axis", "colour"), "colour"),
+        (("--axis", "spinning", "--threads", "1"), "there is nothing to search"),
+    ],
+)
+def test_what_cannot_be_searched_is_said(wright, tmp_path, words, said):
+    models.save(models.mlp(), tmp_path)
+    answer = wright("tune", "model.onnx", *words)
+    assert answer.code in (2, 3)
+    assert said in answer.err

@@ -1,0 +1,226 @@
+"""The search as events and instructions, on a device whose truth is known."""
+
+import random
+
+import pytest
+
+from modelwright.judge import VerdictKind
+from modelwright.search._answer import _row
+from modelwright.search._machine import (
+    HOPELESS,
+    MakeVariants,
+    RebuildVariant,
+    SearchDone,
+    TakeUnit,
+    TryVariants,
+    TuneLimits,
+    TuneSearch,
+    UnitTaken,
+    VariantDropped,
+    VariantMade,
+    VariantRebuilt,
+    VariantTried,
+)
+from modelwright.search._variant import BASELINE, AxisChange, Variant, combinations
+
+UNIT_S = 2.0
+
+
+def change(axis, value="1"):
+    return Variant((AxisChange(axis, value),))
+
+
+class FakeDevice:
+    """Times of 10 ms over the factor of each change, with a little noise that follows from a seed."""
+
+    def __init__(self, factors, seed=0, noise=0.003):
+        self.factors, self.noise = factors, noise
+        self.random = random.Random(seed)
+        self.identities, self.left, self.dropped, self.timed = {}, {}, {}, True
+
+    def speed(self, variant):
+        speed = 1.0
+        for one in variant.changes:
+            speed *= self.factors.get(one.axis, 1.0)
+        return speed
+
+    def leg(self, speed):
+        offset = 1 + self.noise * self.random.gauss(0, 1)
+        return [[10 / speed * offset * (1 + self.random.random() / 500) for _ in range(6)] for _ in range(4)]
+
+    def do(self, instruction, search):
+        if isinstance(instruction, MakeVariants):
+            for one in instruction.variants:
+                if one.label in self.dropped:
+                    yield VariantDropped(one.label, "gate", self.dropped[one.label])
+                else:
+                    yield VariantMade(one.label, self.identities.get(one.label, one.label), 100)
+        elif isinstance(instruction, TryVariants):
+            for label in instruction.labels:
+                yield VariantTried(label, self.left.get(label, 0 if self.left else None), timed=self.timed)
+        elif isinstance(instruction, RebuildVariant):
+            yield VariantRebuilt(instruction.label, "x")
+        else:
+            variant = Variant() if instruction.label is None else search.contenders[instruction.label].variant
+            base, arm = self.leg(1.0), self.leg(self.speed(variant))
+            yield UnitTaken(instruction.label, instruction.base_first, base, arm, UNIT_S)
+
+
+def run(variants, device, *, budget_s=2000.0, seed=1, events=()):
+    search = TuneSearch(variants, TuneLimits(budget_s), seed)
+    search.replay(events)
+    happened = list(events)
+    while not isinstance(done := search.next(), SearchDone):
+        for event in device.do(done, search):
+            search.tell(event)
+            happened.append(event)
+    return search, done, happened
+
+
+def test_the_best_change_wins_and_is_judged_on_fresh_units_alone():
+    search, done, happened = run(
+        [change("fast"), change("slow"), change("null")], FakeDevice({"fast": 1.1, "slow": 0.9})
+    )
+    assert done.champion == "fast=1"
+    assert search.finding.kind is VerdictKind.IMPROVED
+    after = happened[next(place for place, event in enumerate(happened) if isinstance(event, VariantRebuilt)) :]
+    units = [event for event in after if isinstance(event, UnitTaken) and event.label == "fast=1"]
+    assert search.finding.by[0].units == len(units)
+
+
+def test_without_a_faster_variant_the_baseline_stays():
+    search, done, _ = run([change("null"), change("slow")], FakeDevice({"slow": 0.95}))
+    assert (done.champion, search.finding) == (BASELINE, None)
+    assert "no variant is faster" in done.reason
+
+
+def test_what_won_alone_is_tried_together():
+    _, done, _ = run([change("a"), change("b"), change("c")], FakeDevice({"a": 1.06, "b": 1.08}))
+    assert done.champion == "a=1 b=1"
+
+
+def test_a_change_that_only_spoils_the_others_is_left_out():
+    class Quarrel(FakeDevice):
+        def speed(self, variant):
+            axes = {one.axis for one in variant.changes}
+            return super().speed(variant) * (0.9 if {"a", "b"} <= axes else 1.0)
+
+    _, done, _ = run([change("a"), change("b"), change("c")], Quarrel({"a": 1.06, "b": 1.07, "c": 1.05}))
+    assert done.champion in ("a=1 c=1", "b=1 c=1")
+
+
+def test_fourteen_variants_of_which_nine_are_one_graph_make_five_arms():
+    variants = [change(f"v{place}") for place in range(14)]
+    device = FakeDevice({})
+    device.identities = {f"v{place}=1": "same" for place in range(5, 14)} | {BASELINE: "base"}
+    search, _, happened = run([*variants[:4], *variants[5:]], device)
+    assert {event.label for event in happened if isinstance(event, UnitTaken)} - {None} == {
+        "v0=1", "v1=1", "v2=1", "v3=1", "v5=1"
+    }  # fmt: skip
+    assert _row(search, search.contenders["v6=1"]).word == "duplicate"
+
+
+def test_what_is_the_baseline_under_another_name_is_never_timed():
+    device = FakeDevice({})
+    device.identities = {BASELINE: "g", "a=1": "g"}
+    search, _, happened = run([change("a"), change("b")], device)
+    assert "a=1" not in {event.label for event in happened if isinstance(event, UnitTaken)}
+    assert _row(search, search.contenders["a=1"]).word == "noop"
+
+
+def test_a_variant_that_leaves_more_to_the_cpu_is_out_before_timing():
+    device = FakeDevice({"fused": 2.0})
+    device.left = {BASELINE: 1, "fused=1": 4, "other=1": 1}
+    search, _, happened = run([change("fused"), change("other")], device)
+    assert "fused=1" not in {event.label for event in happened if isinstance(event, UnitTaken)}
+    assert "3 more nodes" in search.contenders["fused=1"].dropped.reason
+
+
+def test_a_variant_that_fails_its_gate_cannot_win():
+    device = FakeDevice({"wrong": 3.0})
+    device.dropped = {"wrong=1": "cosine 0.2"}
+    _, done, _ = run([change("wrong"), change("null")], device)
+    assert done.champion == BASELINE
+
+
+def test_a_hopeless_arm_is_stopped_after_one_unit():
+    search, _, happened = run([change("awful"), change("null")], FakeDevice({"awful": 0.5 / HOPELESS}))
+    assert [event.label for event in happened if isinstance(event, UnitTaken)].count("awful=1") == 1
+    assert search.contenders["awful=1"].dropped.why == "hopeless"
+
+
+def test_an_arm_that_crashes_while_it_is_confirmed_makes_room_for_the_next():
+    class Crashing(FakeDevice):
+        def do(self, instruction, search):
+            if isinstance(instruction, TakeUnit) and instruction.confirming and instruction.label == "a=1":
+                yield VariantDropped("a=1", "crashed", "gone")
+            else:
+                yield from super().do(instruction, search)
+
+    variants = [change("a"), Variant((AxisChange("a", "2"),))]
+    _, done, _ = run(variants, Crashing({"a": 1.1}))
+    assert done.champion == "a=2"
+
+
+def test_the_budget_ends_a_search_and_says_so():
+    search, done, _ = run([change(f"v{place}") for place in range(8)], FakeDevice({}, noise=0.05), budget_s=60)
+    assert done.champion == BASELINE
+    assert "budget" in done.reason
+    assert search.spent_s <= 60
+
+
+def test_a_gain_that_luck_chose_is_not_confirmed():
+    """Fast while it is screened, as slow as the baseline afterwards."""
+
+    class Lucky(FakeDevice):
+        def do(self, instruction, search):
+            if isinstance(instruction, RebuildVariant):
+                self.factors = {}
+            yield from super().do(instruction, search)
+
+    search, done, _ = run([change("a"), change("b")], Lucky({"a": 1.1}))
+    assert done.champion == BASELINE
+    assert search.finding is not None
+    assert "was not proven faster when it was measured anew" in done.reason
+
+
+def test_a_simulated_target_is_searched_for_placement_and_size_alone():
+    device = FakeDevice({"a": 5.0})
+    device.timed = False
+    device.left = {BASELINE: 3, "a=1": 3, "b=1": 0}
+    _, done, happened = run([change("a"), change("b")], device)
+    assert done.champion == "b=1"
+    assert "speed was not measured" in done.reason
+    assert not any(isinstance(event, UnitTaken) for event in happened)
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_a_search_that_is_cut_anywhere_ends_in_the_same_state(seed):
+    variants, truth = [change("a"), change("b"), change("c")], {"a": 1.06, "c": 1.04}
+    whole, done, happened = run(variants, FakeDevice(truth, seed), seed=seed)
+    for cut in range(0, len(happened), 7):
+        search = TuneSearch(variants, TuneLimits(2000.0), seed)
+        assert search.replay(happened[:cut]) == cut
+        for event in happened[cut:]:
+            search.next()
+            search.tell(event)
+        assert search.next() == done
+        assert search.finding == whole.finding
+
+
+def test_events_that_answer_something_else_are_not_counted():
+    variants = [change("a"), change("b")]
+    _, _, happened = run(variants, FakeDevice({"a": 1.1}), seed=5)
+    longer = TuneSearch(variants, TuneLimits(4000.0), 6)
+    assert longer.replay(happened) < len(happened)
+
+
+def test_combinations_take_the_best_of_each_place_and_leave_each_out_once():
+    winners = [change("threads"), Variant((AxisChange("threads", "2"),)), change("level"), change("spin")]
+    labels = [one.label for one in combinations(winners, 8)]
+    assert labels == ["level=1 spin=1 threads=1", "spin=1 threads=1", "level=1 threads=1", "level=1 spin=1"]
+
+
+def test_passes_have_places_of_their_own():
+    both = combinations([Variant((AxisChange("pass", "+a"),)), Variant((AxisChange("pass", "+b"),))], 8)
+    assert [one.label for one in both] == ["+a +b"]
