@@ -29,6 +29,7 @@ PROOFS = (
     "equality",
     "two_runtimes",
     "real_repairs",
+    "passed",
     "kills",
     "fix_kills",
     "mutations",

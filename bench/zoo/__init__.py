@@ -16,12 +16,19 @@ from bench.zoo._trained import Answer, Drop, Sample, Scores, Trained, answers, d
 
 MODELS: dict[str, Callable[[], Trained]] = {
     "fashion": _images.fashion,
+    "lite0": _images.lite0,
+    "orientation": _images.upright,
+    "nudenet": _images.nudenet,
+    "slider-seg": _images.slider,
     "magika": _text.magika,
     "minilm": _text.minilm,
     "ppocr-rec": _ocr.recogniser,
     "ppocr-cls": _ocr.orientation,
     "ppocr-det": _ocr.detector,
     "silero-vad": _audio.silero,
+    "wakeword": _audio.wakeword,
+    "basic-pitch": _audio.pitch,
+    "dnsmos": _audio.dnsmos,
 }
 
 __all__ = [

@@ -13,7 +13,7 @@ from bench.zoo._boxes import Box, f1
 from bench.zoo._fetch import package
 from bench.zoo._trained import Answers, Sample, Trained, each, rows
 
-CALIBRATION, JUDGED = 48, 200
+CALIBRATION, JUDGED = 48, 150
 PAGE = 320
 
 
@@ -67,7 +67,7 @@ def orientation() -> Trained:
 def detector() -> Trained:
     """Where the lines of a page are."""
     rng = np.random.default_rng(3)
-    pages = [_drawn.page(rng, PAGE, int(rng.integers(3, 6))) for _ in range(24 + 60)]
+    pages = [_drawn.page(rng, PAGE, int(rng.integers(3, 6))) for _ in range(24 + 40)]
     samples: list[Sample] = [{"x": _normal(picture)[None]} for picture, _ in pages]
     judged = samples[24:]
     return Trained(

@@ -28,7 +28,7 @@ def magika() -> Trained:
     order = np.random.default_rng(0).permutation(len(files))
     samples: list[Sample] = [{"bytes": np.array([files[index][0]], np.int32)} for index in order]
     labels = [files[index][1] for index in order]
-    judged, wanted = samples[128:528], labels[128:528]
+    judged, wanted = samples[128:368], labels[128:368]
     return Trained(
         name="magika",
         path=place / "model.onnx",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -63,12 +64,13 @@ def write(samples: Sequence[Sample], path: Path) -> Path:
 
 
 def answers(model: Path, *, as_written: bool = False, threads: int = 1) -> Answer:
-    """The model on this CPU. `as_written`: every operator by itself, so that no integer kernel takes its place."""
+    """The model on this CPU. `as_written`: rounded values in float operators, no integer kernels."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 4
     if as_written:
-        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
+        options.add_session_config_entry("session.disable_quant_qdq", "1")
     session = ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
     wanted = [value.name for value in session.get_inputs()]
     return lambda sample: session.run(None, {name: sample[name] for name in wanted})
@@ -83,6 +85,17 @@ def rows(samples: Sequence[Sample], labels: Sequence[Any]) -> dict[str, NDArray[
 def each(samples: Sequence[Sample], labels: Sequence[Any], grade: Callable[[Answers, Any], float]) -> Any:
     """A score that asks the model once for each sample."""
     return lambda answer: np.array([grade(answer(s), label) for s, label in zip(samples, labels, strict=True)], float)
+
+
+def agree(path: Path, samples: Sequence[Sample], grade: Callable[[Answers, Answers], float]) -> Any:
+    """A score beside what the file itself answers, asked once and only when it is needed."""
+
+    @cache
+    def wanted() -> list[Answers]:
+        answer = answers(path)
+        return [answer(sample) for sample in samples]
+
+    return lambda answer: each(samples, wanted(), grade)(answer)
 
 
 @dataclass(frozen=True)
