@@ -145,7 +145,9 @@ def _story(stage: StageResult[Any]) -> str:
 def _optimize(outcome: OptimizeOutcome) -> str:
     fired = [step.name for step in outcome.steps if step.fired]
     shown = ", ".join(fired[:4]) + (f" and {len(fired) - 4} more" if len(fired) > 4 else "")
-    return f"{outcome.nodes_before} → {outcome.nodes_after} nodes" + (f" by {shown}" if fired else ", nothing fired")
+    left = [step.problem for step in outcome.steps if step.problem is not None]
+    rest = f"; {len(left)} passes left out: {left[0]}" if left else ""
+    return f"{outcome.nodes_before} → {outcome.nodes_after} nodes{f' by {shown}' if fired else ', nothing fired'}{rest}"
 
 
 def _quantize(outcome: QuantizeOutcome) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from modelwright import graph as graphs
 from modelwright._lazy import lazy
 from modelwright.errors import InputError
+from modelwright.stages.optimize._inventory import every_node
 
 if TYPE_CHECKING:
     import onnx
@@ -74,9 +75,24 @@ def _leave_on_disk(model: ir.Model, graph: graphs.Graph, tensor: onnx.TensorProt
     )
 
 
+def put_in_order(model: ir.Model) -> bool:
+    """Nodes after those whose values they read, as ONNX wants it; onnxruntime takes them in any order. True: moved."""
+    before = [id(node) for node in every_node(model)]
+    try:
+        for graph in (model.graph, *(function.graph for function in model.functions.values())):
+            graph.sort()
+    except ValueError as error:
+        raise InputError(
+            "the nodes of the model cannot be put in order",
+            cause="some of them wait for each other's outputs",
+            fix="Export the model again; no runtime can run this graph.",
+        ) from error
+    return before != [id(node) for node in every_node(model)]
+
+
 def copy_source(source: SourceModel, workdir: Path) -> None:
-    """The graph as it is; only the place of external weights changes."""
-    if source.external:
+    """The graph as it is; only the place of external weights changes, and nodes that stand before their inputs."""
+    if put_in_order(source.model) or source.external:
         graphs.write_model(source.model, workdir)
     else:
         shutil.copyfile(source.path, workdir / graphs.MODEL)

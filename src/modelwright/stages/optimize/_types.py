@@ -59,7 +59,7 @@ class OptimizeOutcome:
 
 OPTIMIZE = Stage(
     name="optimize",
-    version="2",
+    version="3",
     params=OptimizeParams,
     outcome=OptimizeOutcome,
     task=RemoteTask("modelwright.stages.optimize._run:run_optimize"),

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelwright import graph as graphs
 from modelwright._lazy import lazy
-from modelwright.errors import InputError
 from modelwright.stages.optimize._edits import edit_of
-from modelwright.stages.optimize._files import forget_origin
+from modelwright.stages.optimize._files import forget_origin, put_in_order
 from modelwright.stages.optimize._interface import convert_opset, fix_dims
 from modelwright.stages.optimize._inventory import Snapshot, effect, every_node, snapshot
 from modelwright.stages.optimize._ort import CARELESS, OrtRequest, optimize_bytes, step_aside
@@ -22,8 +21,10 @@ from modelwright.stages.optimize._types import OptimizeParams, PassEffect
 from modelwright.stages.optimize._without_weights import with_weights, without_weights
 
 if TYPE_CHECKING:
+    import onnx
     import onnx_ir as ir
 else:
+    onnx = lazy("onnx")
     ir = lazy("onnx_ir")
 
 ORT_IMPORT = "ort_import"
@@ -77,6 +78,9 @@ class WorkingModel:
         step_aside(self.model, [name for name in self.model.graph.initializers if name.startswith(CARELESS)])
         probe = probe_without_weights(scratch, request)
         imported = probe(without_weights(self.model, scratch), ())
+        if casts := _inserted_casts(imported.names):
+            self._leave_out(names, before, casts)
+            return
         self.steps.append(effect(ORT_IMPORT, before, imported.found, fired=before.ops != imported.found.ops))
         full, output = ir.to_proto(with_weights(imported, self.model)).SerializeToString(), scratch / "ort.onnx"
         large = graphs.needs_data_file(self.model)
@@ -87,12 +91,21 @@ class WorkingModel:
             ir.external_data.set_base_dir(self._model.graph, self._folder)
         step_aside(self._model, [name for name in self._model.graph.initializers if name not in imported.names])
         self.session_seconds = time.perf_counter() - start
-        _refuse_inserted_casts(self._model)
+        if casts := _inserted_casts(value.name or "" for node in every_node(self._model) for value in node.outputs):
+            self._model = ir.from_proto(onnx.ModelProto.FromString(full))
+            ir.external_data.set_base_dir(self._model.graph, self._folder)
+            self._leave_out(names, imported.found, casts)
+            return
         found = trace(names, imported, probe)
         if found.final.ops != snapshot(self._model).ops:
             # A value inside a big weight decided something, so only the real model can tell.
             found = trace(names, imported, full_probe(full, self._folder, scratch, request))
         self.steps.extend(found.effects)
+
+    def _leave_out(self, names: Sequence[str], found: Snapshot, casts: int) -> None:
+        """onnxruntime wraps what its CPU EP cannot compute in float16 into casts, which would stay in the file."""
+        problem = f"onnxruntime's CPU EP has no float16 kernels for the model, and would add {casts} casts to it"
+        self.steps.extend(effect(name, found, found, fired=False, problem=problem) for name in names)
 
     def run_fusions(self, names: Sequence[str]) -> None:
         proto = loaded_proto(self.model)
@@ -113,6 +126,7 @@ class WorkingModel:
 
     def tidy(self) -> None:
         forget_origin(self.model)
+        put_in_order(self.model)
         weights = self.model.graph.initializers
         # onnxruntime keeps them in hash tables, whose order is its own affair.
         for key, value in sorted(weights.items()):
@@ -124,12 +138,5 @@ class WorkingModel:
         self.steps.append(effect(name, before, after, fired=fired, seconds=time.perf_counter() - start))
 
 
-def _refuse_inserted_casts(model: ir.Model) -> None:
-    """onnxruntime wraps what its CPU EP cannot compute in float16 into casts, which would stay in the file."""
-    casts = [node for node in every_node(model) if (node.name or "").startswith(_INSERTED_CAST)]
-    if casts:
-        raise InputError(
-            "the onnxruntime passes would put casts around the half-precision parts of the model",
-            cause=f"its CPU EP has no float16 kernel for them ({len(casts)} casts)",
-            fix="Optimize the float32 model and convert it afterwards, or use only rewrite and surgery passes.",
-        )
+def _inserted_casts(names: Iterable[str]) -> int:
+    return sum(name.startswith(_INSERTED_CAST) for name in names)
