@@ -4,6 +4,9 @@ from modelwright.data._arrays import (
     read_array,
     read_npz,
 )
+from modelwright.data._bearable import (
+    bearable,
+)
 from modelwright.data._drawn import (
     SampleHash,
     data_sizes,
@@ -59,6 +62,7 @@ __all__ = [
     "Samples",
     "TakenInput",
     "UserFunction",
+    "bearable",
     "by_number",
     "check_inputs",
     "data_sizes",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
 from modelwright.errors import InputError
+from modelwright.models import NoGuessError
 from modelwright.vocabulary import Fill, TensorSpec
 from modelwright.worker import memory_ceiling
 
@@ -23,6 +24,7 @@ _WIDEST = 8
 _DTYPES = (
     *("float16", "float32", "float64", "bool"),
     *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    "string",
 )
 
 
@@ -52,14 +54,21 @@ def _refuse_huge(specs: Sequence[TensorSpec]) -> None:
 
 def _tensor(spec: TensorSpec, seed: int, index: int) -> NDArray[Any]:
     if spec.dtype not in _DTYPES:
-        raise InputError(
+        raise NoGuessError(
             f"no values can be made up for input {spec.name}",
             cause=f"its type is {spec.dtype}",
             fix="Give the inputs as an .npz file.",
         )
     rng = np.random.default_rng([seed, index, zlib.crc32(spec.name.encode())])
+    if spec.dtype == "string":
+        return _texts(rng, spec.sizes)
     values = _MAKERS[spec.fill.kind](rng, spec.fill, spec.sizes)
     return np.ascontiguousarray(values.astype(spec.dtype)).reshape(spec.sizes)
+
+
+def _texts(rng: Generator, sizes: tuple[int, ...]) -> NDArray[Any]:
+    """Digits: texts that are numbers as well. As objects, which is how onnxruntime takes texts."""
+    return np.asarray(rng.integers(0, 10, size=sizes)).astype(str).astype(object)
 
 
 def _tokens(rng: Generator, fill: Fill, sizes: tuple[int, ...]) -> NDArray[Any]:
@@ -116,6 +125,10 @@ def _zeros(_: Generator, __: Fill, sizes: tuple[int, ...]) -> NDArray[Any]:
     return np.zeros(sizes)
 
 
+def _given(_: Generator, fill: Fill, sizes: tuple[int, ...]) -> NDArray[Any]:
+    return np.broadcast_to(np.asarray(fill.values), sizes)
+
+
 def _normal(rng: Generator, _: Fill, sizes: tuple[int, ...]) -> NDArray[Any]:
     return rng.standard_normal(sizes)
 
@@ -130,4 +143,5 @@ _MAKERS: Mapping[str, Callable[[Generator, Fill, tuple[int, ...]], NDArray[Any]]
     "uniform": _uniform,
     "boxes": _boxes,
     "indexed_patches": _indexed_patches,
+    "given": _given,
 }

@@ -39,7 +39,7 @@ def unfit(origin: str, wrong: Sequence[str], signature: Sequence[TakenInput]) ->
 
 def _mismatch(array: NDArray[Any], spec: ValueSpec, bound: dict[str, tuple[int, str]]) -> list[str]:
     wrong = []
-    if spec.dtype is not None and array.dtype.name != spec.dtype:
+    if spec.dtype not in (None, _kind(array)):
         wrong.append(f"{spec.name} is {array.dtype.name}, not {spec.dtype}")
     if spec.shape is None:
         return wrong
@@ -53,6 +53,11 @@ def _mismatch(array: NDArray[Any], spec: ValueSpec, bound: dict[str, tuple[int, 
             if first != size:
                 wrong.append(f"{dim} is {first} in {owner} but {size} in {spec.name}")
     return wrong
+
+
+def _kind(array: NDArray[Any]) -> str:
+    """In the words of a signature; numpy keeps texts as objects, or as characters of a fixed width."""
+    return "string" if array.dtype.kind in "OU" else array.dtype.name
 
 
 def _hint(name: str, declared: Mapping[str, ValueSpec]) -> str:

@@ -25,12 +25,14 @@ from modelwright.models._facts import (
     model_facts,
 )
 from modelwright.models._guess import (
+    NoGuessError,
     fitted,
     sizes_in,
     specs_from_graph,
     symbolic_dims,
     symbolic_sizes,
 )
+from modelwright.models._guesses import guesses
 from modelwright.models._hf import (
     HfSource,
     SourceChoices,
@@ -73,6 +75,7 @@ __all__ = [
     "HfSource",
     "Inspection",
     "ModelFacts",
+    "NoGuessError",
     "OnnxSource",
     "PairInspection",
     "Source",
@@ -82,6 +85,7 @@ __all__ = [
     "fetch",
     "file_digest",
     "fitted",
+    "guesses",
     "index_bound",
     "inspect",
     "inspect_pair",

@@ -32,22 +32,30 @@ _AUDIO_INPUTS = {"input_values": _SAMPLES, "input_features": _FRAMES}
 _INTEGERS = ("int", "uint")
 
 
+class NoGuessError(InputError):
+    """Nothing tells what could be made up for the model."""
+
+
 def specs_from_graph(
     graph: Graph,
     *,
     sizes: Mapping[str, int] | None = None,
     ranges: Mapping[str, tuple[float, float]] | None = None,
     recorded: InputSpec | None = None,
+    unranged: Fill | None = None,
 ) -> InputSpec:
     """A spec per graph input. `sizes` sets symbolic dimensions (an unnamed one is `input:axis`),
     `ranges` sets half-open value ranges by input name; both win over what the export recorded, and that over every
-    guess. `recorded` is looked up beside the model unless given."""
+    guess. `recorded` is looked up beside the model unless given. Integers of an unknown range are an error, unless
+    `unranged` says what they are to be."""
     signature = summary(graph).inputs
     ranges = dict(ranges or {})
     _refuse_unknown("input", ranges, [value.name for value in signature])
     known = _known(graph, recorded)
     dims = _Dimensions(signature, dict(sizes or {}), known)
-    return tuple(_spec(graph, value, dims, ranges.get(value.name), known.get(value.name)) for value in signature)
+    return tuple(
+        _spec(graph, value, dims, ranges.get(value.name), known.get(value.name), unranged) for value in signature
+    )
 
 
 def fitted(specs: InputSpec, signature: Sequence[ValueSpec]) -> InputSpec:
@@ -95,16 +103,27 @@ def _known(graph: Graph, recorded: InputSpec | None) -> dict[str, TensorSpec]:
 
 
 def _spec(
-    graph: Graph, value: ValueSpec, dims: _Dimensions, wanted: tuple[float, float] | None, known: TensorSpec | None
+    graph: Graph,
+    value: ValueSpec,
+    dims: _Dimensions,
+    wanted: tuple[float, float] | None,
+    known: TensorSpec | None,
+    unranged: Fill | None,
 ) -> TensorSpec:
     if value.dtype is None or value.shape is None:
-        raise InputError(
+        raise NoGuessError(
             f"input {value.name} declares no {'type' if value.dtype is None else 'shape'}",
             cause="no values can be made up for it",
             fix="Give the inputs as an .npz file.",
         )
     resolved = dims.resolved(value)
-    fill = _ranged(value, wanted) if wanted else known.fill if known else _fill(graph, value, resolved)
+    fill = _ranged(value, wanted) if wanted else known.fill if known else _fill(graph, value, resolved) or unranged
+    if fill is None:
+        raise NoGuessError(
+            f"input {value.name} takes integers of an unknown range",
+            cause="it indexes no table in the graph, and its name says nothing",
+            fix="Give real inputs with `data`.",
+        )
     return TensorSpec(value.name, value.dtype, dims.declared(value), resolved, fill)
 
 
@@ -120,8 +139,8 @@ def _ranged(value: ValueSpec, wanted: tuple[float, float]) -> Fill:
     return Fill("integers" if whole else "uniform", low, high)
 
 
-def _fill(graph: Graph, value: ValueSpec, sizes: Sequence[int]) -> Fill:
-    """By name first, then by the table an integer input indexes, then by type."""
+def _fill(graph: Graph, value: ValueSpec, sizes: Sequence[int]) -> Fill | None:
+    """By name first, then by the table an integer input indexes, then by type; None where nothing tells."""
     name, dtype = value.name.lower(), str(value.dtype)
     whole = dtype.startswith(_INTEGERS)
     if "mask" in name or dtype == "bool":
@@ -139,11 +158,7 @@ def _fill(graph: Graph, value: ValueSpec, sizes: Sequence[int]) -> Fill:
         return Fill("tokens", 0, bound)
     if dtype in ("uint8", "int8") and len(sizes) >= 3:
         return Fill("integers", *((0, 256) if dtype == "uint8" else (-128, 128)))
-    raise InputError(
-        f"input {value.name} takes integers of an unknown range",
-        cause="it indexes no table in the graph, and its name says nothing",
-        fix="Give real inputs with `data`.",
-    )
+    return None
 
 
 def _positions(bound: int | None, sizes: Sequence[int]) -> Fill:
@@ -195,7 +210,7 @@ class _Dimensions:
                 return size
         size = _by_place(value, axis, rank)
         if size is None:
-            raise InputError(
+            raise NoGuessError(
                 f"dimension {axis} of input {value.name} has no size",
                 cause=f"it is symbolic ({dim}) and nothing tells how large it usually is",
                 fix=f"Give its size (`dims` {dim}=512, for example), or real inputs as an .npz file.",

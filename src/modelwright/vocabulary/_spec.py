@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-FillKind = Literal["tokens", "integers", "ones", "zeros", "arange", "normal", "uniform", "boxes", "indexed_patches"]
+FillKind = Literal[
+    "tokens", "integers", "ones", "zeros", "arange", "normal", "uniform", "boxes", "indexed_patches", "given"
+]
 
 
 @dataclass(frozen=True)
@@ -16,6 +18,7 @@ class Fill:
     - integers, uniform: the range; normal: mean 0, deviation 1; ones, zeros, arange: as named
     - boxes: x0 <= x1 and y0 <= y1 in the last axis, integers in the range
     - indexed_patches: rows of floats whose first two numbers are a row and a column from 1 up to below `high`
+    - given: `values`, in every sample
     """
 
     kind: FillKind
@@ -23,6 +26,7 @@ class Fill:
     high: float = 1
     avoid: tuple[int, ...] = ()
     last: int | None = None
+    values: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

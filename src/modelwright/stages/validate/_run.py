@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 
 from modelwright._json import dumps
 from modelwright._lazy import lazy
-from modelwright.data import DataSource, samples
+from modelwright.data import DataSource
 from modelwright.errors import WrightError
 from modelwright.graph import Graph, ValueSpec, external_data, load, summary
+from modelwright.models import NoGuessError
+from modelwright.stages.validate._fed import Feeds, compared, feeds_for
 from modelwright.stages.validate._types import (
+    NOT_RUN,
     UNKNOWN,
     Gate,
     GateCheck,
@@ -20,7 +23,7 @@ from modelwright.stages.validate._types import (
     is_quantized,
     top1_bound,
 )
-from modelwright.stages.validate._ways import NOT_TRIED, Ways, both_ways, fidelity
+from modelwright.stages.validate._ways import NOT_TRIED, Ways, fidelity
 from modelwright.vocabulary import weakest
 from modelwright.worker import task
 
@@ -38,15 +41,15 @@ def run_validate(candidate: str, reference: str, workdir: str, params: Gate, dat
     graph, export = load(candidate), load(reference)
     same = _signature(graph, export)
     checks = [_checker(graph, export), same]
-    found = NOT_TRIED
+    found, fed = NOT_TRIED, 0
     # Data that fits neither model is the user's affair; data that fits only the export is the artifact's.
-    feeds = list(samples(data, graph, params.samples)) if same.passed else []
+    feeds = feeds_for(data, graph, params.samples) if same.passed else Feeds()
     try:
         if same.passed:
-            found = both_ways(candidate, reference, feeds, params)
-        checks.append(
-            GateCheck("runs on the CPU", same.passed, f"{len(feeds)} samples" if same.passed else "not tried")
-        )
+            found, fed = compared(candidate, reference, graph, params, feeds)
+        checks.append(GateCheck("runs on the CPU", same.passed, f"{fed} samples" if same.passed else "not tried"))
+    except NoGuessError as error:
+        checks.append(GateCheck("runs on the CPU", None, f"{NOT_RUN} ({error.problem}: {error.cause})"))
     except WrightError as error:
         checks.append(GateCheck("runs on the CPU", False, str(error)))
     if found.outputs:
@@ -58,7 +61,7 @@ def run_validate(candidate: str, reference: str, workdir: str, params: Gate, dat
         precision=params.precision,
         bound=_bound(params),
         worst_cosine=fidelity(found.outputs).cosine,
-        samples=len(feeds),
+        samples=fed,
         random_inputs=data.random,
         checks=tuple(checks),
         outputs=found.outputs,

@@ -9,6 +9,7 @@ from modelwright.stages.stage import Stage
 from modelwright.worker import RemoteTask
 
 UNKNOWN = "runs; accuracy unknown: no real data"
+NOT_RUN = "not run: give real data"
 Way = Literal["as executed", "as written"]
 # How close an artifact must stay to its export: cosine of the worst output, by the precision it claims.
 _COSINE = {

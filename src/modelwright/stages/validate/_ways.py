@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from modelwright.errors import ExecutionError, WrightError
 from modelwright.graph import load, summary
 from modelwright.metrics import leaves
 from modelwright.stages.validate._outputs import Outputs, parity
@@ -29,6 +30,10 @@ _CALM = SessionSpec(config={"session.intra_op.allow_spinning": "0"})
 _MUCH_DB = 3.0
 
 
+class UnfedError(ExecutionError):
+    """The export itself does not run on the inputs: nothing is known about the artifact."""
+
+
 @dataclass(frozen=True)
 class Ways:
     """`outputs` are those of the way that decides."""
@@ -47,7 +52,7 @@ NOT_TRIED = Ways((), "as executed", Fidelity(None, None, "not run"), Fidelity(No
 def both_ways(candidate: str, reference: str, feeds: Sequence[Mapping[str, Any]], gate: Gate) -> Ways:
     """One way only where nothing is quantized: then the kernels compute what the graph says."""
     progress("running the export", 0.1)
-    wanted = _answers(open_as_written(reference), feeds)
+    wanted = _wanted(reference, feeds)
     progress("running the artifact", 0.4)
     executed = parity(wanted, _answers(open_session(candidate, parse_target("cpu"), _CALM), feeds))
     if not summary(load(candidate)).quantized:
@@ -92,6 +97,14 @@ def _note(executed: Fidelity, written: Fidelity, saturated: bool) -> str:
         else "onnxruntime's fused kernels compute something else than the graph says"
     )
     return f"{executed.sqnr_db:.1f} dB as executed where the graph as written has {promised}: {cause}"
+
+
+def _wanted(reference: str, feeds: Sequence[Mapping[str, Any]]) -> list[Outputs]:
+    session = open_as_written(reference)
+    try:
+        return _answers(session, feeds)
+    except WrightError as error:
+        raise UnfedError(error.problem, cause=error.cause, fix=error.fix) from error
 
 
 def _answers(session: BoundSession, feeds: Sequence[Mapping[str, Any]]) -> list[Outputs]:

@@ -1,0 +1,46 @@
+"""What both models are fed: the user's samples, what their inputs suggest, or what the export bears."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from modelwright.data import DataSource, bearable, samples
+from modelwright.graph import Graph
+from modelwright.models import NoGuessError
+from modelwright.stages.validate._types import Gate
+from modelwright.stages.validate._ways import UnfedError, Ways, both_ways
+
+
+@dataclass(frozen=True)
+class Feeds:
+    """`first` is empty where nothing suggests what could be made up; then, or where the export does not bear them,
+    others are sought from `made_up`."""
+
+    first: tuple[Mapping[str, Any], ...] = ()
+    made_up: DataSource | None = None
+
+
+def feeds_for(data: DataSource, graph: Graph, count: int) -> Feeds:
+    """Real data that does not fit the model, and inputs that are too large to be made up, are an InputError."""
+    if not data.random:
+        return Feeds(tuple(samples(data, graph, count)))
+    try:
+        return Feeds(tuple(samples(data, graph, count)), data)
+    except NoGuessError:
+        return Feeds((), data)
+
+
+def compared(candidate: str, reference: str, graph: Graph, params: Gate, feeds: Feeds) -> tuple[Ways, int]:
+    """What both answer, on so many samples. A NoGuessError where no inputs could be made up."""
+    try:
+        if feeds.first:
+            return both_ways(candidate, reference, feeds.first, params), len(feeds.first)
+    except UnfedError:
+        if feeds.made_up is None:
+            raise
+    assert feeds.made_up is not None, "real data is never empty"
+    found = bearable(feeds.made_up, reference, graph, params.samples)
+    others = tuple(samples(found, graph, params.samples))
+    return both_ways(candidate, reference, others, params), len(others)

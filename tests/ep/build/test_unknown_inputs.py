@@ -1,0 +1,66 @@
+"""Models that do not say what they take are built all the same; only the gate may have nothing to say."""
+
+import onnx
+import pytest
+
+import modelwright as mw
+from modelwright.errors import InputError
+
+
+def write(folder, text, opset=17):
+    path = folder / "model.onnx"
+    onnx.save(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : {opset}]> g {text}'), path)
+    return path
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _own_home(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MODELWRIGHT_HOME", str(tmp_path_factory.mktemp("home")))
+        yield
+
+
+def gate(path):
+    (build,) = mw.build(path, "cpu").builds
+    (part,) = build.components
+    return build.passed, part.validation
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(int32[2] x, int32[2] z) => (int32[2] y) { y = Div(x, z) }",
+        "(float[2,3] x, int64[2] s) => (float[3,2] y) { y = Reshape(x, s) }",
+        "(float[4,5] x, int64[2] starts, int64[2] ends, int64[2] axes) => (float[n,m] y)"
+        " { y = Slice(x, starts, ends, axes) }",
+        "(float[1,1,2,2] x, float[4] scales) => (float[1,1,4,4] y) { y = Resize(x, , scales) }",
+        "(string[2] x) => (float[2] y) { y = Cast<to=1>(x) }",
+    ],
+    ids=["divisor", "shape", "axes", "scales", "text"],
+)
+def test_inputs_that_the_graph_bears_are_found_and_the_gate_runs(tmp_path, text):
+    passed, found = gate(write(tmp_path, text))
+    assert passed is True
+    assert found.samples > 0
+
+
+def test_where_nothing_can_be_made_up_the_build_delivers_and_the_gate_says_why_it_did_not_run(tmp_path):
+    """No guess is the shape of seven by eleven by thirteen values that only the data would tell."""
+    text = "(float[7,11,13] x, int64[2] s) => (float[n,m] y) { y = Reshape(x, s) }"
+    passed, found = gate(write(tmp_path, text))
+    assert passed is None
+    (check,) = [check for check in found.checks if check.passed is None]
+    assert check.detail.startswith("not run: give real data")
+
+
+def test_a_model_without_shapes_is_built_too(tmp_path):
+    passed, _ = gate(write(tmp_path, "(seq(float[2]) x) => (float[n] y) { y = ConcatFromSequence<axis=0>(x) }"))
+    assert passed is None
+
+
+def test_a_quantized_build_still_needs_inputs(tmp_path):
+    text = "(float[2,3] x, int64[2] s) => (float[3,3] y) <float[2,3] w = {1,2,3,4,5,6}>"
+    text += " { r = Reshape(x, s) y = MatMul(r, w) }"
+    with pytest.raises(InputError, match="unknown range") as caught:
+        mw.build(write(tmp_path, text), "cpu", precision="w8a8")
+    assert "`data`" in caught.value.fix
