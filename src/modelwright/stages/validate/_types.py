@@ -136,7 +136,7 @@ def top1_bound(precision: str) -> float:
 
 VALIDATE = Stage(
     name="validate",
-    version="6",
+    version="7",
     params=Gate,
     outcome=ValidateOutcome,
     task=RemoteTask("modelwright.stages.validate._run:run_validate"),
