@@ -30,6 +30,8 @@ PROOFS = (
     "two_runtimes",
     "real_repairs",
     "passed",
+    "peers",
+    "old_cpu",
     "kills",
     "fix_kills",
     "mutations",

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 
 from bench.zoo import _audio, _images, _ocr, _text
-from bench.zoo._fetch import Gone, package
+from bench.zoo._fetch import Gone, cache, package
 from bench.zoo._trained import Answer, Drop, Sample, Scores, Trained, answers, drop, write
 
 MODELS: dict[str, Callable[[], Trained]] = {
@@ -40,6 +40,7 @@ __all__ = [
     "Scores",
     "Trained",
     "answers",
+    "cache",
     "drop",
     "models",
     "package",
