@@ -11,7 +11,7 @@ from typing import Any
 
 
 def plain(value: Any) -> Any:
-    """Dataclasses, enums, paths, tuples and pydantic models as plain JSON values."""
+    """Dataclasses, enums, paths and tuples as plain JSON values."""
     if isinstance(value, enum.Enum):
         return value.value
     if value is None or isinstance(value, bool | int | float | str):
@@ -26,8 +26,6 @@ def plain(value: Any) -> Any:
         return sorted(plain(item) for item in value)
     if isinstance(value, PurePath):
         return str(value)
-    if hasattr(value, "model_dump"):
-        return plain(value.model_dump())
     raise TypeError(f"{type(value).__name__} has no JSON form")
 
 

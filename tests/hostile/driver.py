@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 PRELOAD = (
-    "numpy", "onnx", "onnx.numpy_helper", "rich.console", "rich.table", "pydantic", "modelwright.cli._app",
+    "numpy", "onnx", "onnx.numpy_helper", "rich.console", "rich.table", "modelwright.cli._app",
     "modelwright.cli.inspect", "modelwright.cli.build", "modelwright.cli.quantize", "modelwright.cli.eval",
     "modelwright.graph", "modelwright.models", "modelwright.data", "modelwright.pipeline", "modelwright.report.model",
     "modelwright.report.build", "modelwright.diagnosis", "modelwright.evaluation", "modelwright.store",

@@ -6,10 +6,11 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from modelwright._call import spoken
+from modelwright._dataclass import dataclass
 from modelwright._json import plain
 from modelwright._lazy import lazy
 from modelwright.api._kinds import Facts, facts_of

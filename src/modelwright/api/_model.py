@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright._scratch import scratch
 from modelwright.api._opened import opened

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from modelwright import pipeline
+from modelwright._json import plain
 from modelwright.api._kept import kept, verb
 from modelwright.api._opened import opened
 from modelwright.data import drawing
@@ -170,7 +171,7 @@ def _layer(recipe: AnyRecipe | None) -> dict[str, Any]:
         return {}
     if isinstance(recipe, str | Path):
         return pipeline.read_layer(Path(recipe))
-    return recipe.model_dump(mode="json") if isinstance(recipe, Recipe) else dict(recipe)
+    return plain(recipe) if isinstance(recipe, Recipe) else dict(recipe)
 
 
 def _folder(output: str | Path | None, recipe: Recipe, jobs: int) -> Path | None:

@@ -81,7 +81,7 @@ def _repaired(recipe: Recipe, result: FixResult) -> Recipe:
     reasons = recipe.reasons
     if any(item.what == "range" for item in result.raised):
         reasons = pipeline.Reasons(reduce_range="the repair chose it: 8-bit products saturated")
-    return recipe.model_copy(update={"quantize": result.quantize, "reasons": reasons})
+    return replace(recipe, quantize=result.quantize, reasons=reasons)
 
 
 def _recipe(
@@ -109,7 +109,7 @@ def _recorded(build: Path, calibrated_on: str | None) -> Recipe:
     """The recipe of a build. Its data is named without the place where it was."""
     made = pipeline.make_recipe(dict(models.read_build(build).recipe), str(build / models.MANIFEST))
     if calibrated_on is not None:
-        return made.model_copy(update={"data": replace(made.data, source=calibrated_on)})
+        return replace(made, data=replace(made.data, source=calibrated_on))
     name = made.data.source.rpartition(":")[0] if made.data.function else made.data.source
     if not made.data.random and not Path(name).exists():
         raise UsageError(

@@ -7,13 +7,14 @@ import sys
 import textwrap
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 import modelwright as mw
+from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright._output import check_output
 from modelwright.cli._flags import with_flags

@@ -18,7 +18,7 @@ from modelwright.cli._exits import INTERNAL
 from modelwright.errors import WrightError
 from modelwright.home import logs_dir
 
-_LIBRARIES = ("click", "rich", "pydantic", "numpy", "onnx", "onnxruntime", "torch", "transformers")
+_LIBRARIES = ("click", "rich", "numpy", "onnx", "onnxruntime", "torch", "transformers")
 _LONGEST = 300
 
 

@@ -7,13 +7,14 @@ import logging
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from modelwright import __version__
+from modelwright._dataclass import dataclass
 from modelwright._json import dumps, plain
 from modelwright._lazy import lazy
 from modelwright._output import check_output, write_output

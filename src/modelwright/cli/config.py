@@ -48,7 +48,7 @@ def command(model: str | None, target: str, schema: bool, out: Output, **said: A
     .toml or .json file instead of stdout.
     """
     if schema:
-        write_document(pipeline.Recipe.model_json_schema())
+        write_document(pipeline.schema_of(pipeline.Recipe))
         return
     call = VerbCall("config", require_model(model), target, **said)
     if out.as_python:

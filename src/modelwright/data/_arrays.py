@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.data._npz import UNREADABLE, Header, Npz, native, open_npz, read_npy, require_memory
 from modelwright.data._rows import UNNAMED, Row, Rows, by_number

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from modelwright._dataclass import dataclass
 from modelwright._json import digest, loads
 from modelwright._lazy import lazy
 from modelwright.data._feeds import Feeder, TakenInput, fits, refuse_idle_scale

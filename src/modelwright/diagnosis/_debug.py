@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
+from modelwright._dataclass import dataclass
 from modelwright._scratch import scratch
 from modelwright.data import draw, source_for
 from modelwright.diagnosis._run import DebugRequest, run_debug

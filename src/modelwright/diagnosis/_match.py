@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from modelwright._dataclass import dataclass
 from modelwright.diagnosis._dequant import DEFAULT_AXIS, Grid, make_grid
 from modelwright.diagnosis._match_view import DEQUANTIZE, QUANTIZE, View, attribute, label
 from modelwright.diagnosis._types import MatchKind, Unmatched

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.diagnosis._dequant import dequantize, make_grid, round_trip, unpack_nbits
 from modelwright.diagnosis._match import grid_of

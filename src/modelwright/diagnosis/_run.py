@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
+from modelwright._dataclass import dataclass
 from modelwright.data import DataSource, Samples, samples
 from modelwright.diagnosis._match import FOLDABLE, Matching, match
 from modelwright.diagnosis._match_view import DEQUANTIZE, QUANTIZE, View, label, view

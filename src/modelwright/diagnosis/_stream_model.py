@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.diagnosis._match_view import View
 from modelwright.graph import point_at

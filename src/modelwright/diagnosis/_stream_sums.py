@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.diagnosis._dequant import Grid
 from modelwright.metrics import IDENTICAL, Moments, TensorScores, block_moments, blocks, compare, is_sound, scores

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from modelwright._dataclass import dataclass
 from modelwright.models import FileDigest
 from modelwright.vocabulary import Result
 

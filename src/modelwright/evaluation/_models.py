@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.evaluation._parts import DECODER_IDS, Parts, open_parts, same_arrays
 from modelwright.evaluation._types import EvalSide

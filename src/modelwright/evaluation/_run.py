@@ -6,10 +6,11 @@ import hashlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.data import Feeder, Preparer, Row, Rows, by_number, generate, open_data, refuse_idle_scale, split
 from modelwright.errors import InputError, UsageError

@@ -8,12 +8,13 @@ import platform
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelwright import __version__
+from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.stages import installed
 from modelwright.targets import Host, catalogue, read_host

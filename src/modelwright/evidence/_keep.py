@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from modelwright._dataclass import dataclass
 from modelwright._json import loads
 from modelwright._output import sealed
 from modelwright.errors import InputError, UsageError

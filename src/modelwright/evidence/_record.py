@@ -9,23 +9,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from modelwright import __version__, _json
-from modelwright._lazy import lazy
+from modelwright._dataclass import dataclass
 from modelwright._output import SEAL, is_sealed, write_output
+from modelwright._typed import typed
 from modelwright.errors import InputError
 from modelwright.evidence._environment import Environment
 from modelwright.models import FileDigest
 from modelwright.vocabulary import Result
-
-if TYPE_CHECKING:
-    import pydantic
-else:
-    pydantic = lazy("pydantic")
 
 P = TypeVar("P")
 Payloads = Callable[[str], type | None]
@@ -163,7 +159,7 @@ def _parsed(document: dict[str, Any], payloads: Payloads) -> Record[Any]:
     found, text = _text(document)
     if said != found:
         raise ValueError("its content is not what its id says")
-    head = pydantic.TypeAdapter(RecordHead).validate_python(document["record"])
+    head = typed(RecordHead, document["record"])
     shown = {name: value for name, value in document.items() if name not in _HEAD}
     answer = document["record"].get("payload") or shown
     return _record(head, found, _restored(payloads(head.kind) or dict, answer), text)
@@ -171,10 +167,7 @@ def _parsed(document: dict[str, Any], payloads: Payloads) -> Record[Any]:
 
 def _restored(kind: type, answer: Mapping[str, Any]) -> Any:
     own = kind.restored(answer) if issubclass(kind, Result) else None
-    if own is not None:
-        return own
-    reader: pydantic.TypeAdapter[Any] = pydantic.TypeAdapter(kind)
-    return reader.validate_python(answer)
+    return typed(kind, answer) if own is None else own
 
 
 def _record(head: RecordHead, found: str, payload: P, text: str) -> Record[P]:

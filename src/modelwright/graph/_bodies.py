@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 
 if TYPE_CHECKING:

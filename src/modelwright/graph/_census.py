@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from modelwright._dataclass import dataclass
 from modelwright.graph._bodies import Body
 from modelwright.graph._stored import Names, names_of
 from modelwright.graph._types import dtype_bits, dtype_name, elements, is_float, stored_bytes

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from modelwright._dataclass import dataclass
 from modelwright.graph._stored_weights import StoredWeight
 from modelwright.graph._summary import ModelSummary, OpCount, Opset
 from modelwright.graph._types import ValueSpec

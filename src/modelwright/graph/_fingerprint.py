@@ -22,9 +22,9 @@ from __future__ import annotations
 import struct
 from collections import ChainMap
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.graph._bodies import attribute_kind, domain_of, subgraphs_of
 from modelwright.graph._digests import TensorDigest, TensorDigests, bag, combine, type_digest

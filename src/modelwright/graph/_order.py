@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from modelwright._dataclass import dataclass
 from modelwright.errors import InputError
 
 if TYPE_CHECKING:

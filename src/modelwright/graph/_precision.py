@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from modelwright._dataclass import dataclass
 from modelwright.graph._census import Census, ElementKind, Tally, take_census
 from modelwright.graph._epcontext import EP_CONTEXT
 from modelwright.graph._load import Graph

@@ -8,7 +8,8 @@ those on disk, as if they were external.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from modelwright._dataclass import dataclass
 
 LARGE = 1 << 16
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import codecs
-from dataclasses import dataclass
+
+from modelwright._dataclass import dataclass
 
 # Every field of ModelProto, as the first byte(s) of its protobuf tag. Any other beginning is another format.
 _MODEL_TAGS = frozenset({0x08, 0x12, 0x1A, 0x22, 0x28, 0x32, 0x3A, 0x42, 0x72, 0xA2, 0xCA, 0xD2})

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from modelwright._dataclass import dataclass
 from modelwright.graph._bodies import Body
 
 if TYPE_CHECKING:

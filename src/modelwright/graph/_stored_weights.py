@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from modelwright._dataclass import dataclass
 from modelwright.graph._load import Graph
 from modelwright.graph._types import dtype_name, stored_bytes
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from modelwright._dataclass import dataclass
 from modelwright.graph._bodies import Body, domain_of
 from modelwright.graph._epcontext import EpContextNode, ep_context_nodes
 from modelwright.graph._external import ExternalTensor, external_data

@@ -8,9 +8,9 @@ by betting on a fair coin reaches 1/alpha with probability at most alpha, howeve
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import math
 import re
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from modelwright._dataclass import dataclass
 from modelwright.errors import UsageError
 
 # One-sided 95 %.

@@ -8,8 +8,8 @@ its own, below which odd sessions may not have shown.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from modelwright._dataclass import dataclass
 from modelwright.errors import UsageError
 from modelwright.judge._evidence import min_units
 from modelwright.judge._judge import equate_floor

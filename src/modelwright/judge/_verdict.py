@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from modelwright._dataclass import dataclass
 from modelwright.judge._words import VerdictKind
 
 JUDGE_VERSION = 3

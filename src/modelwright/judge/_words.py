@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+from modelwright._dataclass import dataclass
 
 
 class VerdictKind(enum.StrEnum):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from modelwright._dataclass import dataclass
 from modelwright.models import FileDigest
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import ClassVar, Literal, Protocol
 
+from modelwright._dataclass import dataclass
 from modelwright.errors import ExecutionError, UsageError
 from modelwright.evidence import Environment
 from modelwright.measure.telemetry._types import TelemetryResult

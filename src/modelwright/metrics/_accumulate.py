@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from modelwright._dataclass import dataclass
 from modelwright.metrics._compare import IDENTICAL, METRICS, Moments, TensorScores, compare, scores, unscored
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from modelwright._dataclass import dataclass
 from modelwright._json import loads
-from modelwright._lazy import lazy
 from modelwright._output import is_sealed
+from modelwright._typed import typed
 from modelwright.errors import InputError, UsageError
 from modelwright.graph import facts
 from modelwright.models._digest import file_digest
@@ -22,11 +22,7 @@ from modelwright.store import DELIVERY_NOTE
 from modelwright.vocabulary import InputSpec, TensorSpec
 
 if TYPE_CHECKING:
-    import pydantic
-
     from modelwright.store import JsonValue
-else:
-    pydantic = lazy("pydantic")
 
 MANIFEST = "wright.json"
 MANIFEST_VERSION = 2
@@ -183,7 +179,7 @@ def _part(component: Mapping[str, Any]) -> BuildPart:
         FileDigest(_inside(place, file["name"]), str(file["sha256"]), int(file["size"])) for file in component["files"]
     )
     model = next(file.name for file in files if file.name.endswith(".onnx")) if files else ""
-    return BuildPart(str(component["name"]), place, model, files, _typed(component["inputs"]))
+    return BuildPart(str(component["name"]), place, model, files, typed(tuple[TensorSpec, ...], component["inputs"]))
 
 
 def _inside(place: str, name: str) -> str:
@@ -191,10 +187,6 @@ def _inside(place: str, name: str) -> str:
     if found.is_absolute() or ".." in found.parts or "\\" in name:
         raise ValueError(f"{name} leads out of the folder")
     return str(found)
-
-
-def _typed(inputs: Any) -> InputSpec:
-    return tuple(pydantic.TypeAdapter(tuple[TensorSpec, ...]).validate_python(inputs))
 
 
 def _files(build: BuildFolder) -> Iterator[FileDigest]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from dataclasses import dataclass
 from pathlib import Path
 
 from modelwright import __version__, home
+from modelwright._dataclass import dataclass
 from modelwright._json import digest, dumps, loads
 from modelwright._output import SEAL, is_sealed, sealed
 from modelwright.graph import facts, file_stamp, shared

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from modelwright._belongs import foreign
+from modelwright._dataclass import dataclass
 from modelwright._json import loads
 from modelwright.errors import InputError
 from modelwright.models._digest import folder_digest

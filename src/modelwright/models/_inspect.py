@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from modelwright._dataclass import dataclass
 from modelwright._json import plain
 from modelwright.errors import WrightError
 from modelwright.graph import (

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
+from modelwright._dataclass import dataclass
 from modelwright.errors import InputError, UsageError
 from modelwright.models._build_folder import MANIFEST, read_build
 from modelwright.models._digest import content_digest, folder_digest

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from modelwright._dataclass import dataclass
 from modelwright.errors import InputError
 from modelwright.vocabulary import TASKS, Modality, read_task
 

@@ -54,6 +54,9 @@ from modelwright.pipeline._results import (
     Plans,
     TargetPlan,
 )
+from modelwright.pipeline._schema import (
+    schema_of,
+)
 
 __all__ = [
     "Analyses",
@@ -89,5 +92,6 @@ __all__ = [
     "recipe_file",
     "rehearse",
     "resolve_recipe",
+    "schema_of",
     "toml_text",
 ]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from modelwright._dataclass import dataclass
 from modelwright.data import DataSource, drawn, try_data
 from modelwright.errors import WrightError
 from modelwright.models import HfSource, OnnxSource, fetch, recorded_inputs

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from modelwright._dataclass import dataclass
 from modelwright.errors import InputError
 from modelwright.models import file_digest, model_facts
 from modelwright.plans import MODEL, StageResult

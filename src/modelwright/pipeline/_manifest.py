@@ -72,7 +72,7 @@ def manifest(result: BuildResult) -> dict[str, Any]:
         "target": result.target,
         "precision": result.recipe.precision,
         "passed": result.passed,
-        "recipe": _shown(result.recipe).model_dump(mode="json"),
+        "recipe": plain(_shown(result.recipe)),
         "libraries": {name: installed(name) for name in _LIBRARIES} | _eps(),
         "components": [_entry(result, component) for component in result.components],
         "links": plain(result.links),
@@ -89,7 +89,7 @@ def _shown(recipe: Recipe) -> Recipe:
     data = recipe.data
     labels, processor = data.labels and _near(data.labels), data.processor and _near(data.processor)
     near = dataclasses.replace(data, source=_near(data.source), labels=labels, processor=processor)
-    return recipe.model_copy(update={"data": near})
+    return dataclasses.replace(recipe, data=near)
 
 
 def _near(text: str) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from modelwright._dataclass import dataclass
 from modelwright._json import digest
 from modelwright.data import DataSource
 from modelwright.models import HfSource

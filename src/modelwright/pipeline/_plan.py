@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from modelwright._dataclass import dataclass
 from modelwright.models import HfSource, OnnxSource
 from modelwright.pipeline._build import Head, exported, imported
 from modelwright.pipeline._import import foresee_import

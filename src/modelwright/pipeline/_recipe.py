@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import tomllib
-from dataclasses import dataclass
+from dataclasses import MISSING, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
-
+from modelwright._dataclass import dataclass
 from modelwright._json import dumps, loads, plain
 from modelwright._output import SEAL, write_output
+from modelwright._typed import MisfitError, typed
 from modelwright.errors import InputError, UsageError, did_you_mean
 from modelwright.models import require_file
 from modelwright.stages.compile import CompileParams
@@ -20,9 +20,6 @@ from modelwright.stages.optimize import OptimizeParams
 from modelwright.stages.quantize import QuantizeParams
 from modelwright.stages.validate import ValidateParams
 from modelwright.vocabulary import Data
-
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
 
 Layer = dict[str, Any]
 _SEALED = "seal"
@@ -37,30 +34,25 @@ class Reasons:
     reduce_range: str | None = None
 
 
-def _source_alone(value: object) -> object:
-    return {"source": value} if isinstance(value, str) else value
+def _told(description: str, default: Any = MISSING) -> Any:
+    return field(default=default, metadata={"description": description})
 
 
-RecipeData = Annotated[Data, BeforeValidator(_source_alone)]
-_DATA: TypeAdapter[Data] = TypeAdapter(RecipeData)
-
-
-class Recipe(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
     """A section that is null is a stage that does not run."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     schema_version: Literal[2] = 2
-    policy_version: int = Field(description="What `auto` meant when this was resolved.")
-    target: str = Field(description="What it is for, for example qnn-npu:soc=x-elite.")
-    precision: str = Field(description="The precision the finished artifact must measure.")
-    export: ExportParams | None = Field(description="Hugging Face sources only.")
+    policy_version: int = _told("What `auto` meant when this was resolved.")
+    target: str = _told("What it is for, for example qnn-npu:soc=x-elite.")
+    precision: str = _told("The precision the finished artifact must measure.")
+    export: ExportParams | None = _told("Hugging Face sources only.")
     optimize: OptimizeParams | None
     quantize: QuantizeParams | None
-    data: RecipeData = Field(Data(), description="Real samples; a word alone is its source.")
+    data: Data = _told("Real samples; a word alone is its source.", Data())
     compile: CompileParams | None
     validation: ValidateParams = ValidateParams()
-    reasons: Reasons = Field(Reasons(), description="Written by resolving, never read.")
+    reasons: Reasons = _told("Written by resolving, never read.", Reasons())
 
     def save(self, path: str | Path) -> Path:
         """Write it to a .toml or .json file, to be edited and built from."""
@@ -127,21 +119,27 @@ def merged(base: Layer, over: Layer) -> Layer:
 
 def make_recipe(layer: Layer, origin: str) -> Recipe:
     try:
-        return Recipe.model_validate(layer)
-    except ValidationError as error:
-        raise _explained(error.errors()[0], origin) from None
+        return typed(Recipe, {**layer, **_data_table(layer)}, strict=True)
+    except MisfitError as error:
+        raise _explained(error, origin) from None
     except UsageError as error:
         raise InputError(f"{origin}: {error.problem}", cause=error.cause, fix=error.fix) from None
 
 
 def make_data(value: object) -> Data:
     """The table [data] of a recipe that was checked."""
-    return _DATA.validate_python(value)
+    return typed(Data, _data_table({"data": value}).get("data", value))
+
+
+def _data_table(layer: Layer) -> Layer:
+    """A word alone is the source."""
+    data = layer.get("data")
+    return {"data": {"source": data}} if isinstance(data, str) else {}
 
 
 def toml_text(recipe: Recipe) -> str:
     """The recipe as TOML. A stage that does not run is written as `stage = false`, since TOML has no null."""
-    data = recipe.model_dump(mode="json")
+    data: Layer = plain(recipe)
     lines = [
         f"{key} = {_toml(value)}" for key, value in data.items() if not isinstance(value, dict) and value is not None
     ]
@@ -169,26 +167,14 @@ def _toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _explained(problem: ErrorDetails, origin: str) -> InputError:
-    where = ".".join(str(part) for part in problem["loc"])
-    if problem["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
-        section, _, key = where.rpartition(".")
-        known = _known_keys(section)
+def _explained(error: MisfitError, origin: str) -> InputError:
+    where = ".".join(map(str, error.place))
+    if error.known:
         return InputError(
             f"{origin}: unknown key '{where}'",
-            cause=f"known keys here are {', '.join(known)}",
-            fix=did_you_mean(key, known) or "remove it",
+            cause=f"known keys here are {', '.join(error.known)}",
+            fix=did_you_mean(str(error.place[-1]), list(error.known)) or "remove it",
         )
     return InputError(
-        f"{origin}: '{where}' is not right", cause=problem["msg"], fix="`wright config --schema` shows what fits"
+        f"{origin}: '{where}' is not right", cause=error.why, fix="`wright config --schema` shows what fits"
     )
-
-
-def _known_keys(section: str) -> list[str]:
-    if not section:
-        return list(Recipe.model_fields)
-    schema = Recipe.model_json_schema()
-    for name, definition in schema["$defs"].items():
-        if name.lower().startswith(section.split(".")[0].rstrip("e").removesuffix("ation")):
-            return list(definition["properties"])
-    return []

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from modelwright._dataclass import dataclass
 from modelwright.data import DataSource, data_sizes, require_there
 from modelwright.errors import UsageError
 from modelwright.graph import shared

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from modelwright._json import plain
-from modelwright._lazy import lazy
+from modelwright._typed import typed
 from modelwright.errors import ExecutionError, InputError, StoreError, UsageError, WrightError
 from modelwright.pipeline._build import BuildFailure, BuildResult, Built
 from modelwright.pipeline._import import ImportOutcome
@@ -21,11 +21,6 @@ from modelwright.stages.quantize import QuantizeOutcome
 from modelwright.stages.validate import ValidateOutcome
 from modelwright.store import Artifact, Key
 from modelwright.vocabulary import InputSpec
-
-if TYPE_CHECKING:
-    import pydantic
-else:
-    pydantic = lazy("pydantic")
 
 _OUTCOMES: Mapping[str, type] = {
     "import": ImportOutcome,
@@ -54,9 +49,9 @@ def build_of(form: Mapping[str, Any]) -> BuildResult:
         identity=form["identity"],
         task=form["task"],
         target=form["target"],
-        recipe=Recipe.model_validate(form["recipe"]),
+        recipe=typed(Recipe, form["recipe"]),
         components=tuple(_part_of(part) for part in form["components"]),
-        links=_typed(tuple[Link, ...], form["links"]),
+        links=typed(tuple[Link, ...], form["links"]),
         seconds=form["seconds"],
     )
 
@@ -78,20 +73,16 @@ def _part_of(form: Mapping[str, Any]) -> Built:
     return Built(
         name=form["name"],
         stages=tuple(_stage_of(stage) for stage in form["stages"]),
-        final=_typed(ModelInput, form["final"]),
-        validation=_typed(ValidateOutcome, form["validation"]),
-        inputs=_typed(InputSpec, form["inputs"]),
+        final=typed(ModelInput, form["final"]),
+        validation=typed(ValidateOutcome, form["validation"]),
+        inputs=typed(InputSpec, form["inputs"]),
     )
 
 
 def _stage_of(form: Mapping[str, Any]) -> StageResult[Any]:
-    kept = {**form, "key": Key(**form["key"]), "artifact": _typed(Artifact, form["artifact"])}
+    kept = {**form, "key": Key(**form["key"]), "artifact": typed(Artifact, form["artifact"])}
     return StageResult(kind=_OUTCOMES[form["stage"]], **kept)
 
 
 def _form(value: Any, without: str) -> dict[str, Any]:
     return {item.name: plain(getattr(value, item.name)) for item in fields(value) if item.name != without}
-
-
-def _typed(kind: Any, form: object) -> Any:
-    return pydantic.TypeAdapter(kind).validate_python(form)

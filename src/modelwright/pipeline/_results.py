@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from modelwright._dataclass import dataclass
 from modelwright._json import plain
 from modelwright.pipeline._analyze import Analysis
 from modelwright.pipeline._build import BuildFailure, BuildResult

@@ -22,7 +22,7 @@ def settle_weights(recipe: Recipe, target: Target, asked: Target) -> Recipe:
     said = policy if params.reduce_range is None else params.reduce_range
     why = _reason(target, asked) if said == policy else "it was asked for"
     params = replace(params, reduce_range=said)
-    return recipe.model_copy(update={"quantize": params, "reasons": Reasons(reduce_range=why if matters else None)})
+    return replace(recipe, quantize=params, reasons=Reasons(reduce_range=why if matters else None))
 
 
 def _reason(target: Target, asked: Target) -> str | None:

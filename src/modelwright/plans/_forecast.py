@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from modelwright._dataclass import dataclass
 from modelwright.store import Artifact, Store
 
 _RUNS = 50

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Generic, TypeVar, cast
 
+from modelwright._dataclass import dataclass
 from modelwright._json import digest, plain
 from modelwright.plans._model import Model
 from modelwright.stages import Stage

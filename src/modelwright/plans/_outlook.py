@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from modelwright._dataclass import dataclass
 from modelwright.plans._forecast import History, StageForecast
 from modelwright.plans._node import Node, Plan, Ref
 from modelwright.plans._result import NodeResult, StageResult, peek_node

@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
+from modelwright._dataclass import dataclass
 from modelwright._json import plain
-from modelwright._lazy import lazy
+from modelwright._typed import typed
 from modelwright.errors import WrightError
 from modelwright.graph import MODEL
 from modelwright.plans._model import Model, ModelInput, model_paths
@@ -18,11 +18,6 @@ from modelwright.plans._node import Node, Ref
 from modelwright.store import Artifact, JsonValue, Key, Produced, Store, Waiting
 from modelwright.vocabulary import OnProgress, Progress, silent, within
 from modelwright.worker import Worker, run
-
-if TYPE_CHECKING:
-    import pydantic
-else:
-    pydantic = lazy("pydantic")
 
 P = TypeVar("P")
 O = TypeVar("O")  # noqa: E741 - the outcome
@@ -48,7 +43,7 @@ class StageResult(Generic[O]):
     @functools.cached_property
     def outcome(self) -> O:
         """The same facts with their types; made when somebody looks."""
-        return cast(O, _adapter(cast(Any, self.kind)).validate_python(self.facts))
+        return typed(self.kind, self.facts)
 
     @property
     def model(self) -> ModelInput:
@@ -73,11 +68,6 @@ class NodeResult:
     def cause(self) -> WrightError | None:
         """Its own error, or that of the node that it was left out for."""
         return self.error if self.left_out is None else self.left_out.cause
-
-
-@functools.cache
-def _adapter(kind: Any) -> pydantic.TypeAdapter[Any]:
-    return pydantic.TypeAdapter(kind)
 
 
 class _NotKeptError(Exception):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
+from modelwright._dataclass import dataclass
 from modelwright._scratch import scratch
 from modelwright.data import DataSource, draw, source_for
 from modelwright.diagnosis import DebugReport, View, view
@@ -205,7 +206,7 @@ class Candidates:
 
     def _quantized(self, params: QuantizeParams, number: int) -> Candidate:
         subject = replace(self._subject, label=f"candidate {number}", data=self._given(self._recipe.data))
-        node = quantize_node(subject, self._optimized, self._recipe.model_copy(update={"quantize": params}))
+        node = quantize_node(subject, self._optimized, replace(self._recipe, quantize=params))
         assert node is not None, "a recipe that is repaired has a quantize section"
         try:
             done = self._run(node)

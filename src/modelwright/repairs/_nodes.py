@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from modelwright._dataclass import dataclass
 from modelwright._extensions import METRICS, extension_packages, extensions
 from modelwright._json import digest, dumps
 from modelwright.data import DataSource

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from modelwright._dataclass import dataclass
 from modelwright.judge import Allowance, VerdictKind
 from modelwright.stages.quantize import QuantizeParams, TensorOverride
 from modelwright.targets import Target

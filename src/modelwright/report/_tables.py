@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright._text import visible
 

@@ -6,9 +6,9 @@ import csv
 import dataclasses
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from modelwright._dataclass import dataclass
 from modelwright.diagnosis import DebugReport
 from modelwright.evaluation import EvalResult
 from modelwright.evidence import RecordLine

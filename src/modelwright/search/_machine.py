@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from statistics import fmean, stdev
 from typing import Literal
 
+from modelwright._dataclass import dataclass
 from modelwright.judge import Finding, Judge, Race, Verdict, VerdictKind
 from modelwright.measure import Schedule, Turn
 from modelwright.search._variant import BASELINE, Variant, combinations

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from modelwright._dataclass import dataclass
 from modelwright.errors import InputError, UsageError, did_you_mean
 from modelwright.pipeline import Recipe
 from modelwright.search._variant import PASS_AXIS, AxisChange, Variant

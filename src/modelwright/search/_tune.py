@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from modelwright import evaluation, measure
-from modelwright._json import digest
+from modelwright._json import digest, plain
 from modelwright.errors import InputError, WrightError
 from modelwright.evaluation import EvalOptions
 from modelwright.evidence import EnvironmentProbe
@@ -260,7 +260,7 @@ def _key(job: Job, variants: tuple[Variant, ...], options: TuneOptions) -> str:
     return digest(
         {
             "source": job.source.identity(),
-            "recipe": job.recipe.model_dump(mode="json"),
+            "recipe": plain(job.recipe),
             "variants": [variant.label for variant in variants],
             "limits": [options.limits.min_effect, options.limits.alpha, options.limits.by],
             "max_drop": str(options.max_drop),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar, Literal
 
+from modelwright._dataclass import dataclass
 from modelwright.evidence import Environment
 from modelwright.judge import Allowance, Finding
 from modelwright.measure import InputChoice

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from modelwright._dataclass import dataclass
 
 BASELINE = "baseline"
 PASS_AXIS = "pass"

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
 from modelwright import measure
+from modelwright._dataclass import dataclass
 from modelwright._json import digest
 from modelwright._scratch import scratch
 from modelwright.graph import fingerprint, load, summary
@@ -78,7 +79,7 @@ class Workshop:
         if precision is not None:
             choices = replace(self.job.choices, precision=precision)
             recipe = resolve_recipe(self.job.source, self.job.target, choices)
-        return recipe.model_copy(update={"optimize": optimized(recipe.optimize, variant)})
+        return replace(recipe, optimize=optimized(recipe.optimize, variant))
 
     def made(self, variants: Iterable[Variant]) -> list[BuildResult | BuildFailure]:
         """A build for each, side by side; variants that are one recipe are one build. Passes whose operators the target
@@ -202,7 +203,7 @@ def written(variant: Variant, path: Path | str) -> Arm:
 
 
 def _mark(recipe: Recipe) -> str:
-    return digest(recipe.model_dump(mode="json"))
+    return digest(recipe)
 
 
 @functools.lru_cache(256)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import importlib.metadata
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from modelwright._dataclass import dataclass
 from modelwright.worker import RemoteTask, TaskFunction
 
 P = TypeVar("P")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from modelwright._dataclass import dataclass
 from modelwright.store import _fs
 from modelwright.store._digests import SMALL
 from modelwright.store._journal import Journal

@@ -10,10 +10,11 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path, PurePosixPath
 
 from modelwright import _json
+from modelwright._dataclass import dataclass
 from modelwright._output import SEAL, is_sealed, sealed
 from modelwright.errors import UsageError
 from modelwright.store._digests import file_digest

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from modelwright._dataclass import dataclass
 from modelwright.store._session import Session
 from modelwright.store._types import GcReport
 

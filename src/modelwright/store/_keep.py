@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from modelwright._dataclass import dataclass
 from modelwright.errors import StoreError
 from modelwright.store import _fs
 from modelwright.store._blobs import Staged

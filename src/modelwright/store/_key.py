@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from modelwright import _json
+from modelwright._dataclass import dataclass
 
 RECORD = "record:"
 """How the stage of a record begins; its kind follows."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from modelwright import _json
+from modelwright._dataclass import dataclass
 from modelwright.errors import StoreError
 from modelwright.store._key import require_digest
 from modelwright.store._names import check_names

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from modelwright import _json
+from modelwright._dataclass import dataclass
 from modelwright._output import SEAL, is_sealed, sealed
 from modelwright.store import _fs
 from modelwright.store._key import Key

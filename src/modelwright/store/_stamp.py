@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 
 if TYPE_CHECKING:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from modelwright._dataclass import dataclass
 from modelwright.errors import StoreError
 from modelwright.store._key import Key
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import mmap
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.graph import Graph, external_data
 from modelwright.targets._session import AssignedGroup, AssignedNode, ModelBytes

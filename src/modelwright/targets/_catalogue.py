@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib import resources
 from typing import Any, Literal
 
+from modelwright._dataclass import dataclass
 from modelwright._extensions import EPS, broken_extension, extensions, load_extension
 
 Delivery = Literal["builtin", "plugin", "flavour"]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
+from modelwright._dataclass import dataclass
 from modelwright.errors import ExecutionError
 from modelwright.graph import Graph, load
 from modelwright.targets._assignment import (

@@ -7,9 +7,9 @@ import importlib.metadata
 import os
 import re
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
+from modelwright._dataclass import dataclass
 from modelwright.errors import UsageError
 from modelwright.targets._catalogue import ExecutionProvider, catalogue
 

@@ -6,8 +6,8 @@ import enum
 import importlib.metadata
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
+from modelwright._dataclass import dataclass
 from modelwright.targets._catalogue import ExecutionProvider, catalogue
 from modelwright.targets._host import Host, read_host
 from modelwright.targets._plugins import Plugin, installed_plugins

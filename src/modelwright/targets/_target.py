@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from modelwright._dataclass import dataclass
 from modelwright.errors import UsageError, did_you_mean
 from modelwright.targets._catalogue import Device, ExecutionProvider, catalogue
 from modelwright.targets.eps import EpAdapter, adapter_of

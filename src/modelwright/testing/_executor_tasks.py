@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
+from modelwright._dataclass import dataclass
 from modelwright.errors import InputError
 from modelwright.stages import Stage
 from modelwright.worker import progress, task

@@ -5,21 +5,17 @@ from __future__ import annotations
 import hashlib
 import pickle
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from modelwright._dataclass import dataclass
 from modelwright._json import dumps, plain
-from modelwright._lazy import lazy
+from modelwright._typed import typed
 from modelwright.stages import Stage
 from modelwright.worker import run
-
-if TYPE_CHECKING:
-    import pydantic
-else:
-    pydantic = lazy("pydantic")
 
 
 @dataclass(frozen=True)
@@ -56,11 +52,11 @@ class StageSuite:
         outcome = case.run(tmp_path / "outcome")
         assert isinstance(outcome, case.stage.outcome)
         dumps(plain(outcome))
-        assert pydantic.TypeAdapter(case.stage.outcome).validate_python(plain(outcome)) == outcome
+        assert typed(case.stage.outcome, plain(outcome)) == outcome
 
     def test_its_parameters_travel_and_have_one_form_in_json(self, case: StageCase) -> None:
         assert pickle.loads(pickle.dumps(case.params)) == case.params
-        again = pydantic.TypeAdapter(case.stage.params).validate_python(plain(case.params))
+        again = typed(case.stage.params, plain(case.params))
         assert dumps(plain(again)) == dumps(plain(case.params))
 
     def test_what_shapes_its_result_is_text(self, case: StageCase) -> None:

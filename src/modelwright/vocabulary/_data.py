@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field
-from typing import ClassVar, Literal
+from dataclasses import KW_ONLY, field
+from typing import Literal
 
+from modelwright._dataclass import dataclass
 from modelwright.errors import UsageError
 
 Layout = Literal["nchw", "nhwc"]
@@ -23,8 +24,6 @@ class Data:
     - `columns`: field -> the name that the source has for it. `labels`: a file with a label per row.
     - `split`: of a `datasets` id. `processor`: folder of the model's tokenizer, image or audio processor.
     """
-
-    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
     source: str = RANDOM
     _: KW_ONLY

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
+
+from modelwright._dataclass import dataclass
 
 FillKind = Literal[
     "tokens", "integers", "ones", "zeros", "arange", "normal", "uniform", "boxes", "indexed_patches", "given"

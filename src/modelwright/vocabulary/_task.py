@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
+from modelwright._dataclass import dataclass
 from modelwright.errors import UsageError, did_you_mean
 
 Modality = Literal["text", "image", "audio", "image+text"]

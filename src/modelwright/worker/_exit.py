@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import dataclass
+
+from modelwright._dataclass import dataclass
 
 _SIGNALS = {
     "SIGABRT": "abort, usually a failed check in native code",

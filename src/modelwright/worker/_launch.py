@@ -10,10 +10,11 @@ import socket
 import subprocess
 import sys
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import IO
 
+from modelwright._dataclass import dataclass
 from modelwright.worker import _windows
 from modelwright.worker._channel import TOKEN_BYTES, Channel
 from modelwright.worker._payload import INLINE_BYTES, Scratch

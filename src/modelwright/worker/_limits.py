@@ -7,9 +7,9 @@ import functools
 import math
 from collections.abc import Iterator
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.errors import UsageError
 from modelwright.worker._oom import group_ceilings

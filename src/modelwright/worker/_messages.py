@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from modelwright._dataclass import dataclass
 from modelwright.worker._payload import Payload
 from modelwright.worker._result import Failure
 

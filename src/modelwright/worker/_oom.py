@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from modelwright._dataclass import dataclass
 
 _CGROUPS = Path("/sys/fs/cgroup")
 _CEILINGS = ("memory.max", "memory.limit_in_bytes")

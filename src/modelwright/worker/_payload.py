@@ -10,9 +10,10 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from modelwright._dataclass import dataclass
 
 INLINE_BYTES = 64 << 10
 _ALIGNMENT = 64

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Literal, TypeVar, cast
 
+from modelwright._dataclass import dataclass
 from modelwright.errors import ExecutionError, WrightError
 
 T_co = TypeVar("T_co", covariant=True)

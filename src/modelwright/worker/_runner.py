@@ -11,10 +11,10 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from modelwright._dataclass import dataclass
 from modelwright._disk import disk_error, lacks_room
 from modelwright.errors import InputError, StoreError, WrightError
 from modelwright.worker import _usage

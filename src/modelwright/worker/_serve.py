@@ -10,10 +10,10 @@ import os
 import signal
 import socket
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from modelwright._dataclass import dataclass
 from modelwright.worker._channel import Channel
 from modelwright.worker._payload import Scratch
 from modelwright.worker._runner import serve_calls

@@ -6,9 +6,11 @@ import functools
 import importlib
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypeVar
+
+from modelwright._dataclass import dataclass
 
 P = ParamSpec("P")
 T = TypeVar("T")

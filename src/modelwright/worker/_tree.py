@@ -8,8 +8,9 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from modelwright._dataclass import dataclass
 
 # Windows has its own (`_windows`); a checker for it looks no further.
 assert sys.platform != "win32"

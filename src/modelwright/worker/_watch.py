@@ -6,9 +6,9 @@ import selectors
 import signal
 import sys
 import time
-from dataclasses import dataclass
 from typing import Literal
 
+from modelwright._dataclass import dataclass
 from modelwright.vocabulary import OnProgress, Progress
 from modelwright.worker._launch import Child
 from modelwright.worker._limits import Limits

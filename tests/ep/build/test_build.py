@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -127,7 +128,7 @@ def test_two_machines_make_the_same_bytes(source, tmp_path):
 def test_a_stage_makes_the_same_bytes_in_a_warm_and_in_a_fresh_process(source, tmp_path):
     recipe = resolve_recipe(source, parse_target("qnn-npu"))
     made = []
-    for name, stages in (("warm", [recipe]), ("fresh", [recipe.model_copy(update={"quantize": None}), recipe])):
+    for name, stages in (("warm", [recipe]), ("fresh", [replace(recipe, quantize=None), recipe])):
         with Store(tmp_path / name / "store") as store:
             results = [build(source, step, store=store) for step in stages]
         made.append([file.digest for file in results[-1].components[0].final.files])

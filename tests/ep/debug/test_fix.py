@@ -211,11 +211,11 @@ def test_a_reader_runs_once_for_all_candidates_and_one_that_leaves_stops_the_rep
         f"    yield from ({{'x': row}} for row in np.load({str(tmp_path / 'calibration.npz')!r})['x'])\n"
     )
     base, options = plan(tmp_path), asked(tmp_path, target_sqnr=20.0)
-    assert fix(model, base.model_copy(update={"data": Data(f"{mine}:read")}), options).met
+    assert fix(model, replace(base, data=Data(f"{mine}:read")), options).met
     assert (tmp_path / "calls").read_text() == "x"
     mine.write_text("def read():\n    raise SystemExit(0)\n    yield {}\n")
     with pytest.raises(InputError, match=r"the data function mine.py:read failed"):
-        fix(model, base.model_copy(update={"data": Data(f"{mine}:read")}), options)
+        fix(model, replace(base, data=Data(f"{mine}:read")), options)
 
 
 def without_clocks(result):
@@ -255,7 +255,7 @@ def test_what_a_repair_found_is_not_built_again(tmp_path):
     found = fix(model, made, asked(tmp_path, target_sqnr=28.0))
     with Store(tmp_path / "store") as store:
         source = OnnxSource(str(model))
-        built = build(source, made.model_copy(update={"quantize": found.quantize}), store=store)
+        built = build(source, replace(made, quantize=found.quantize), store=store)
     made_now = {stage.stage: stage.produced for stage in built.components[0].stages}
     assert made_now == {"import": False, "quantize": False, "validate": True}
 

@@ -12,10 +12,10 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
-from pydantic import TypeAdapter, ValidationError
 
 from ep.quantize.graphs import conv_net, image, saved, transformer
 from modelwright._json import dumps
+from modelwright._typed import MisfitError, typed
 from modelwright.data import DataSource
 from modelwright.errors import InputError
 from modelwright.stages.quantize import QuantizeParams, TensorOverride, _save, run_quantize
@@ -247,10 +247,9 @@ def test_the_stage_runs_in_a_child_and_its_facts_are_plain_json(tmp_path):
 
 
 def test_a_recipe_with_a_misspelt_field_is_refused():
-    adapter = TypeAdapter(QuantizeParams)
-    assert adapter.validate_python({"precision": "w8a16"}) == QuantizeParams("w8a16")
-    with pytest.raises(ValidationError, match="per_chanel"):
-        adapter.validate_python({"per_chanel": True})
+    assert typed(QuantizeParams, {"precision": "w8a16"}, strict=True) == QuantizeParams("w8a16")
+    with pytest.raises(MisfitError, match="per_chanel"):
+        typed(QuantizeParams, {"per_chanel": True}, strict=True)
 
 
 def test_dynamic_reaches_convolutions_when_asked(tmp_path):

@@ -9,7 +9,7 @@ from onnx import TensorProto, helper
 
 from modelwright.errors import InputError, UsageError, WrightError
 from modelwright.models import OnnxSource
-from modelwright.pipeline import Recipe, RecipeChoices, make_recipe, read_layer, resolve_recipe, toml_text
+from modelwright.pipeline import Recipe, RecipeChoices, make_recipe, read_layer, resolve_recipe, schema_of, toml_text
 from modelwright.targets import Cpu, _isa, parse_target
 from modelwright.vocabulary import Data
 from support.models import conv_net, qdq, save
@@ -83,7 +83,7 @@ def test_a_written_recipe_reads_back_to_itself(source, tmp_path, name):
         ({"quantize": {"smaples": 3}}, "did you mean samples"),
         ({"optimize": {"pases": []}}, "did you mean passes"),
         ({"optimize": {"passes": ["conv_bn_fussion"]}}, "did you mean conv_bn_fusion"),
-        ({"validation": {"samples": "many"}}, "valid integer"),
+        ({"validation": {"samples": "many"}}, "a whole number"),
     ],
 )
 def test_what_a_recipe_does_not_know_is_an_error_with_a_hint(source, layer, hint):
@@ -135,7 +135,7 @@ def test_an_npu_gets_the_shapes_of_the_users_own_data(tmp_path):
 
 
 def test_the_schema_is_published_and_strict():
-    schema = Recipe.model_json_schema()
+    schema = schema_of(Recipe)
     assert schema["additionalProperties"] is False
     assert {"export", "optimize", "quantize", "compile", "validation"} <= set(schema["properties"])
 

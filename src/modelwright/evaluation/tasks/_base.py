@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from dataclasses import field as field_of
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.data import Row as Row
 from modelwright.errors import InputError, UsageError, did_you_mean

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import get_args
 
+from modelwright._dataclass import dataclass
 from modelwright.errors import UsageError, did_you_mean
 from modelwright.targets import GraphOptimization
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
+from modelwright._dataclass import dataclass
 from modelwright.errors import UsageError, WrightError
 from modelwright.evidence import EnvironmentProbe
 from modelwright.judge import Finding, Judge, Race, Verdict, resolvable_effect

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
+from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.evidence import Environment
 from modelwright.judge import Finding, Forecast, Judge, Race, Verdict, VerdictKind, finding, forecast

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from modelwright._lazy import lazy
+from modelwright._dataclass import dataclass
+from modelwright._json import loads
 from modelwright._output import is_sealed
+from modelwright._typed import typed
 from modelwright.errors import InputError, UsageError
 from modelwright.measure.races._arm import ReadyArm, inputs_digest
 from modelwright.measure.races._types import COMPARE_PROTOCOL, CompareOptions
 from modelwright.measure.races._unit import UnitPlan, UnitRecord
-
-if TYPE_CHECKING:
-    import pydantic
-else:
-    pydantic = lazy("pydantic")
 
 
 @dataclass(frozen=True)
@@ -75,7 +70,7 @@ def _read(path: Path) -> Earlier:
         data = path.read_bytes()
         if not is_sealed(data):
             raise ValueError("it was changed since, or wright did not write it")
-        return pydantic.TypeAdapter(Earlier).validate_json(data)
+        return typed(Earlier, loads(data))
     except (OSError, ValueError) as error:
         raise InputError(
             f"{path} is no result of wright compare",

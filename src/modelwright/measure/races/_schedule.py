@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from modelwright._dataclass import dataclass
 
 SENTINEL = None
 _SENTINEL_EVERY = 4

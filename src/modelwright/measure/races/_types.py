@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from modelwright._dataclass import dataclass
 from modelwright.errors import ExecutionError, UsageError
 from modelwright.evidence import Environment
 from modelwright.judge import TYPICAL, WORK, Finding, Forecast

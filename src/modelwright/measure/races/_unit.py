@@ -6,9 +6,10 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import fmean, median
 
+from modelwright._dataclass import dataclass
 from modelwright.errors import WrightError
 from modelwright.judge import MIN_TICKS, Judge, tail_runs
 from modelwright.measure.races._arm import ReadyArm

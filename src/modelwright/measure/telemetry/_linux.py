@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from modelwright._dataclass import dataclass
 from modelwright.measure.telemetry._types import Meter, NoMeter
 
 _DRM, _ACCEL, _PROC = Path("/sys/class/drm"), Path("/sys/class/accel"), Path("/proc")

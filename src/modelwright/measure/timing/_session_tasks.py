@@ -10,10 +10,10 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.measure.timing._leg import LegPlan, TimedLoop, measure_leg, tick_ns
 from modelwright.measure.timing._sink import SampleSink

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 
 if TYPE_CHECKING:

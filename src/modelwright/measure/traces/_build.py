@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
+from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.measure.traces._monitor import Recorded
 from modelwright.measure.traces._names import ModelNodes, Named, type_in_name

@@ -5,9 +5,10 @@ Runs in a child, foreign interpreters included, so: standard library and our own
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
+from modelwright._dataclass import dataclass
 from modelwright.measure.traces._monitor_contract import Window
 from modelwright.measure.traces._profile import Profile, read_profile
 from modelwright.targets import BoundSession, DeviceTrace, SessionFacts, SessionSpec, Target, TraceProblem

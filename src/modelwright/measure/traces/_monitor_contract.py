@@ -6,9 +6,9 @@ Imported by foreign interpreters too, so: standard library and our own light roo
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
+from modelwright._dataclass import dataclass
 from modelwright.errors import ExecutionError
 from modelwright.targets import BoundSession, ModelBytes, SessionFacts, SessionSpec, Target, open_session
 

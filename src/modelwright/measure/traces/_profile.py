@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from modelwright._dataclass import dataclass
 from modelwright.measure.traces._types import TraceReason
 from modelwright.targets import TraceProblem
 

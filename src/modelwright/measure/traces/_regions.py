@@ -7,9 +7,9 @@ nodes it replaced are those of the model on the way from its outputs back to its
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from modelwright._dataclass import dataclass
 from modelwright.graph import load, work_rank
 from modelwright.measure.traces._names import ModelNode, ModelNodes, Named, is_inserted, undecorated
 

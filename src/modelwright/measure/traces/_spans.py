@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from modelwright._dataclass import dataclass
 from modelwright.measure.traces._profile import PARENTS, Kernel, KernelCall, Profile, Run
 from modelwright.measure.traces._types import TraceReason
 from modelwright.targets import DeviceBlock, DeviceOp, DeviceTrace, TraceProblem

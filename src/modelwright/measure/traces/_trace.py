@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
+from modelwright._dataclass import dataclass
 from modelwright._scratch import scratch
 from modelwright.errors import ExecutionError, UsageError
 from modelwright.evidence import Environment, EnvironmentProbe

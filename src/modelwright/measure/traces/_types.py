@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Literal
 
+from modelwright._dataclass import dataclass
 from modelwright.targets import SessionFacts
 
 TraceLevel = Literal["basic", "detail"]

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from graphlib import TopologicalSorter
 
+from modelwright._dataclass import dataclass
 from modelwright.targets import PlacedNode
 
 MOST_BOXES = 120

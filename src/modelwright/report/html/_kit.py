@@ -8,9 +8,9 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal, NewType
 
+from modelwright._dataclass import dataclass
 from modelwright._json import plain
 from modelwright._text import visible, visible_json
 

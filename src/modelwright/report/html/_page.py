@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Literal
 
+from modelwright._dataclass import dataclass
 from modelwright._output import SEAL
 from modelwright.report.html._kit import Html, Shade, text
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
+from modelwright._dataclass import dataclass
 from modelwright.stages.stage import Stage
 from modelwright.targets import catalogue, library_digest, parse_target
 from modelwright.worker import RemoteTask
@@ -16,8 +14,6 @@ class CompileParams:
 
     `check_limit_s` bounds the check run where a simulator computes; on a device the run must end.
     """
-
-    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
     target: str
     embed: bool = False

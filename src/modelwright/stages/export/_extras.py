@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
+from modelwright._dataclass import dataclass
 from modelwright.stages.export._inputs import image_input, text_inputs
 from modelwright.stages.export._load import Loaded
 from modelwright.stages.export._values import ExportParams

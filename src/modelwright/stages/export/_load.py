@@ -7,10 +7,10 @@ import pickle
 import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.errors import ExecutionError, InputError
 from modelwright.models import HfSource, read_architecture, read_config

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
+from modelwright._dataclass import dataclass
 from modelwright.stages.stage import Stage
 from modelwright.vocabulary import InputSpec
 from modelwright.worker import RemoteTask
@@ -23,8 +23,6 @@ class ExportParams:
     `attention` "eager" writes plain MatMul and Softmax; None leaves the choice to the model. `seed` is for random
     weights, `input_seed` for the samples that the graph is traced with and compared on.
     """
-
-    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
     task: str
     opset: int | None = None

@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Literal
 
+from modelwright._dataclass import dataclass
 from modelwright._extensions import PASSES, broken_extension, extensions, load_extension
 from modelwright.errors import InputError, did_you_mean
 

@@ -8,9 +8,9 @@ All of them start from one graph, because a pass may find something to do in its
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from modelwright._dataclass import dataclass
 from modelwright.stages.optimize._inventory import Snapshot, effect
 from modelwright.stages.optimize._ort import OrtRequest, optimize_bytes
 from modelwright.stages.optimize._types import PassEffect

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
-
+from modelwright._dataclass import dataclass
 from modelwright._extensions import PASSES, extension_packages
 from modelwright.stages.stage import Stage
 from modelwright.worker import RemoteTask
@@ -17,8 +15,6 @@ class OptimizeParams:
     passes: tuple[str, ...] = ()
     opset: int | None = None
     fix_dims: tuple[tuple[str, int], ...] = ()
-
-    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from modelwright._dataclass import dataclass
 from modelwright._json import dumps
 from modelwright.errors import InputError
 from modelwright.stages.place._place import ANSWER, PACKAGES, PlaceParams, ep_library

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from modelwright._dataclass import dataclass
 from modelwright._json import dumps
 from modelwright.stages.stage import Stage
 from modelwright.targets import Placement, catalogue, library_digest, parse_target, placement

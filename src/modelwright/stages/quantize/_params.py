@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
+from modelwright._dataclass import dataclass
 from modelwright._extensions import EPS, extension_packages
 from modelwright.stages.stage import Stage
 from modelwright.worker import RemoteTask
@@ -17,8 +17,6 @@ ALL_OPERATORS = "all"
 @dataclass(frozen=True)
 class TensorOverride:
     """Another integer type for one tensor, weight or activation, by its name in the input model."""
-
-    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
     tensor: str
     dtype: QuantizedType
@@ -40,8 +38,6 @@ class QuantizeParams:
     - `symmetric_weights` is ignored where a scale per channel or int4 blocks need symmetry anyway.
     - `keep_io_types` and `op_types_float`: inputs and outputs, and operators, that fp16 leaves alone.
     """
-
-    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
     precision: str = "w8a8"
     method: Method = "minmax"

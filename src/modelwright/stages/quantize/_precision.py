@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 from typing import Literal
 
+from modelwright._dataclass import dataclass
 from modelwright.errors import InputError, did_you_mean
 from modelwright.stages.quantize._params import QuantizeParams
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.stages.quantize._params import ALL_OPERATORS
 

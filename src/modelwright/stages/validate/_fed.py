@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from modelwright._dataclass import dataclass
 from modelwright.data import DataSource, bearable, samples
 from modelwright.graph import Graph
 from modelwright.models import NoGuessError

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
+from modelwright._dataclass import dataclass
 from modelwright.stages.stage import Stage
 from modelwright.worker import RemoteTask
 
@@ -31,8 +31,6 @@ _TOP1_OTHER = 0.90
 @dataclass(frozen=True)
 class ValidateParams:
     """`min_cosine` and `min_top1` replace the bound of the precision when given."""
-
-    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
 
     samples: int = 4
     seed: int = 1

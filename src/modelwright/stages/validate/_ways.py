@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from modelwright._dataclass import dataclass
 from modelwright.errors import ExecutionError, WrightError
 from modelwright.graph import load, summary
 from modelwright.metrics import leaves

@@ -6,10 +6,10 @@ Imported by foreign interpreters too, so: standard library only.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from modelwright._dataclass import dataclass
 from modelwright.targets._catalogue import ExecutionProvider
 from modelwright.targets.eps._trace import DeviceTrace, TraceProblem
 

@@ -1,0 +1,159 @@
+"""Values from their plain JSON form, with their types: the way back from `modelwright._json.plain`."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import types
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePath
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+Place = tuple[str | int, ...]
+_LISTS = (list, tuple, set, frozenset, Sequence)
+_TABLES = (dict, Mapping)
+
+
+class MisfitError(ValueError):
+    """A form that is of another type than asked for. `known` are the keys there are, where one is unknown."""
+
+    def __init__(self, place: Place, why: str, known: tuple[str, ...] = ()) -> None:
+        super().__init__(f"{'.'.join(map(str, place)) or 'it'}: {why}")
+        self.place, self.why, self.known = place, why, known
+
+
+def typed(kind: type[T], form: object, *, strict: bool = False) -> T:
+    """`form` as a value of `kind`. Keys that nobody knows are left out, or with `strict` a MisfitError."""
+    return typing.cast(T, _read(kind, form, (), strict))
+
+
+def _read(kind: Any, form: Any, place: Place, strict: bool) -> Any:
+    if kind is Any or kind is object or isinstance(kind, TypeVar):
+        return form
+    origin = typing.get_origin(kind) or kind
+    if origin in _LISTS:
+        return _sequence(origin, typing.get_args(kind), form, place, strict)
+    if origin in _TABLES:
+        return _table(typing.get_args(kind), form, place, strict)
+    if origin is typing.Annotated:
+        return _read(kind.__origin__, form, place, strict)
+    if origin is typing.Literal:
+        return _one_of(typing.get_args(kind), form, place)
+    if origin in (typing.Union, types.UnionType):
+        return _any_of(typing.get_args(kind), form, place, strict)
+    if _is_dataclass(origin):
+        return form if isinstance(form, origin) else _dataclass(origin, form, place, strict)
+    return _single(origin, form, place)
+
+
+def _is_dataclass(kind: Any) -> bool:
+    return dataclasses.is_dataclass(kind)
+
+
+def _sequence(origin: Any, kinds: tuple[Any, ...], form: Any, place: Place, strict: bool) -> Any:
+    if not isinstance(form, list | tuple | set | frozenset):
+        raise MisfitError(place, f"it should be a list, not {_shown(form)}")
+    make = tuple if origin is Sequence else origin
+    if origin is tuple and kinds and kinds[-1] is not Ellipsis:
+        if len(form) != len(kinds):
+            raise MisfitError(place, f"it should have {len(kinds)} items, not {len(form)}")
+        each = kinds
+    else:
+        each = (kinds[0] if kinds else Any,) * len(form)
+    found = enumerate(zip(each, form, strict=True))
+    return make(_read(kind, item, (*place, number), strict) for number, (kind, item) in found)
+
+
+def _table(kinds: tuple[Any, ...], form: Any, place: Place, strict: bool) -> dict[Any, Any]:
+    if not isinstance(form, Mapping):
+        raise MisfitError(place, f"it should be a table, not {_shown(form)}")
+    key_kind, kind = kinds or (Any, Any)
+    return {_read(key_kind, key, place, strict): _read(kind, item, (*place, key), strict) for key, item in form.items()}
+
+
+def _one_of(words: tuple[Any, ...], form: Any, place: Place) -> Any:
+    if not any(form == word and type(form) is type(word) for word in words):
+        raise MisfitError(place, f"it should be {' or '.join(map(repr, words))}, not {_shown(form)}")
+    return form
+
+
+def _any_of(kinds: tuple[Any, ...], form: Any, place: Place, strict: bool) -> Any:
+    """The kind that fits without a change, else the first that fits at all."""
+    others = [kind for kind in kinds if kind is not types.NoneType]
+    if form is None and len(others) < len(kinds):
+        return None
+    if len(others) == 1:
+        return _read(others[0], form, place, strict)
+    if type(form) in others:
+        return form
+    why = []
+    for kind in others:
+        try:
+            return _read(kind, form, place, strict)
+        except MisfitError as error:
+            why.append(error.why)
+    raise MisfitError(place, "; ".join(dict.fromkeys(why)))
+
+
+def _dataclass(kind: Any, form: Any, place: Place, strict: bool) -> Any:
+    if not isinstance(form, Mapping):
+        raise MisfitError(place, f"it should be a table, not {_shown(form)}")
+    kinds, required = _fields(kind)
+    if strict:
+        for key in (key for key in form if key not in kinds):
+            raise MisfitError((*place, key), "unknown key", tuple(kinds))
+    for name in required:
+        if name not in form:
+            raise MisfitError((*place, name), "it is missing")
+    return kind(**dict(_values(kinds, form, place, strict)))
+
+
+def _values(kinds: Mapping[str, Any], form: Mapping[str, Any], place: Place, strict: bool) -> Iterator[tuple[str, Any]]:
+    for name, kind in kinds.items():
+        if name in form:
+            yield name, _read(kind, form[name], (*place, name), strict)
+
+
+@functools.cache
+def _fields(kind: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """What its `__init__` takes, each with its type, and what must be there."""
+    hints = typing.get_type_hints(kind, include_extras=True)
+    fields = [field for field in dataclasses.fields(kind) if field.init]
+    nothing = dataclasses.MISSING
+    required = (field.name for field in fields if field.default is nothing and field.default_factory is nothing)
+    return {field.name: hints[field.name] for field in fields}, tuple(required)
+
+
+def _single(kind: Any, form: Any, place: Place) -> Any:
+    number = isinstance(form, int | float) and not isinstance(form, bool)
+    if kind is float and number:
+        return float(form)
+    if kind is int and number and (isinstance(form, int) or form.is_integer()):
+        return int(form)
+    if kind in (int, float, bool) or not isinstance(kind, type) or isinstance(form, bool):
+        fits = isinstance(kind, type) and type(form) is kind
+    elif issubclass(kind, enum.Enum | PurePath):
+        return _made(kind, form, place)
+    else:
+        fits = isinstance(form, kind)
+    if not fits:
+        raise MisfitError(place, f"it should be {_WORDS.get(kind, str(kind))}, not {_shown(form)}")
+    return form
+
+
+def _made(kind: Any, form: Any, place: Place) -> Any:
+    try:
+        return kind(form)
+    except (ValueError, TypeError) as error:
+        raise MisfitError(place, str(error)) from None
+
+
+_WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text", types.NoneType: "null"}
+
+
+def _shown(form: object) -> str:
+    text = repr(form)
+    return text if len(text) <= 60 else f"{text[:57]}..."
