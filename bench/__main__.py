@@ -34,6 +34,7 @@ PROOFS = (
     "old_cpu",
     "kills",
     "fix_kills",
+    "repair_optimum",
     "mutations",
 )
 RESULTS = Path(__file__).with_name("results")

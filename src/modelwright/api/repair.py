@@ -79,7 +79,7 @@ def repair(
 
 def _repaired(recipe: Recipe, result: FixResult) -> Recipe:
     reasons = recipe.reasons
-    if any(item.what == "range" for item in result.raised):
+    if any(item.tensor == "reduce_range" for item in result.raised):
         reasons = pipeline.Reasons(reduce_range="the repair chose it: 8-bit products saturated")
     return replace(recipe, quantize=result.quantize, reasons=reasons)
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import get_args
 
 from modelwright.diagnosis import Activation, DebugReport, View, label
 from modelwright.repairs._types import Level, Promotion
 from modelwright.stages.quantize import (
     WORKERS,
+    Method,
     QuantizeParams,
     TensorOverride,
     integer_products,
@@ -22,30 +26,58 @@ _FEW = 8
 # onnxruntime quantizes the weights of these by itself when it loads a model in which they stand, left in float,
 # between quantized tensors. To stay float, their results must too.
 _TAKEN_BACK = ("Conv", "ConvTranspose", "Gemm")
+# Between exceptions of the same size the one that touches fewer nodes is better: this share of the weights for each.
+_NODE_SHARE = 1e-4
 
 
-def orders(
-    report: DebugReport, view: View, params: QuantizeParams, level: Level, *, saturated: bool = False
-) -> tuple[list[Promotion], ...]:
-    """What can be raised, the likeliest first, in several ways to be tried one after the other.
+def settings(params: QuantizeParams, *, saturated: bool = False) -> list[Promotion]:
+    """What costs next to nothing: 7-bit weights where products `saturated`, a scale for each channel of the weights,
+    other ways to find ranges."""
+    if steps_of(params.precision)[0].kind != "static":
+        return []
+    found: list[tuple[str, bool | str]] = []
+    if saturated and integer_products(params) and not reduces_range(params):
+        found.append(("reduce_range", True))
+    if not params.per_channel:
+        found.append(("per_channel", True))
+    found += [("method", method) for method in get_args(Method) if method != params.method]
+    return [Promotion(name, "", "setting", "free", 0.0, (), (), value) for name, value in found]
 
-    7-bit weights where products `saturated`, and a scale for each channel of the weights, before anything else. A few
-    tensors: by the noise that is added there; then by the noise that would be, once the ones before no longer clip what
-    gets there (neither is always right: more bits in one place may make another clip more). Whole operators, when it is
-    not a few. Then as many tensors as it takes. With 16 bits, what is clipped still has to become float.
+
+def exceptions(report: DebugReport, view: View, params: QuantizeParams, level: Level) -> tuple[list[Promotion], ...]:
+    """What can be raised, the most noise for a byte first; two lists to be tried one after the other.
+
+    A few tensors, by the noise that is added there and by the noise that would be once the ones before no longer clip
+    what gets there (neither is always right: more bits in one place may make another clip more), and whole operators.
+    Then all tensors. With 16 bits, what is clipped still has to become float.
     """
     scope = _scope(view, params)
     weights = {row.node: row.weight_name for row in report.weights}
     noisy = sorted((row for row in report.activations if _noise(row) > 0.0), key=lambda row: (-_noise(row), row.order))
-    found = ([_action(row, view, scope, weights, level) for row in rows] for rows in (report.originators, noisy))
-    added, would_add = ([item for item in items if item.excludes or item.overrides] for items in found)
-    ways = added[:_FEW], would_add[:_FEW], _operators(report, view, params, level), added
-    static = steps_of(params.precision)[0].kind == "static"
-    # They cost next to nothing, so they come first everywhere.
-    range_too = saturated and integer_products(params) and not reduces_range(params)
-    free = [Promotion("weights", "", "range", level, 0.0, (), ())] if range_too else []
-    free += [Promotion("weights", "", "channels", level, 0.0, (), ())] if static and not params.per_channel else []
-    return tuple([*free, *items] for items in ways)
+
+    def actions(rows: Iterable[Activation]) -> list[Promotion]:
+        return _distinct(_action(row, view, scope, weights, level) for row in rows)
+
+    few = [*actions(report.originators)[:_FEW], *actions(noisy)[:_FEW], *_operators(report, view, params, level)]
+    gains = expected_gains(report)
+    dearly = float(sum(_elements(name, view) for name in view.stored)) or 1.0
+
+    def worth(item: Promotion) -> float:
+        """Noise for each byte, where a node that leaves the integer kernels costs a little too."""
+        touched = len(item.excludes) + len(item.overrides)
+        return -gains(item) / (sum(grown(item, params, view).values()) / dearly + _NODE_SHARE * touched)
+
+    return tuple(sorted(_distinct(items), key=worth) for items in (few, [*few, *actions(noisy)]))
+
+
+def grown(item: Promotion, params: QuantizeParams, view: View) -> dict[str, float]:
+    """Bytes that this adds, roughly, by weight: those that stay float or get 16 bits."""
+    bits = steps_of(params.precision)[0].weight_bits
+    nodes = [view.nodes[view.by_name[name]] for name in item.excludes if name in view.by_name]
+    wide = [name for node in nodes if node.op_type in WORKERS for name in node.input if name in view.stored]
+    wider = [one.tensor for one in item.overrides if one.tensor in view.stored]
+    found = {name: (16 - bits) / 8 * _elements(name, view) for name in wider}
+    return found | {name: (32 - bits) / 8 * _elements(name, view) for name in wide}
 
 
 def combined(chosen: Iterable[Promotion], params: QuantizeParams, view: View) -> QuantizeParams:
@@ -56,9 +88,7 @@ def combined(chosen: Iterable[Promotion], params: QuantizeParams, view: View) ->
     overrides |= {item.tensor: item for one in picked for item in one.overrides}
     useful = tuple(item for item in overrides.values() if _touched(item.tensor, view, set(excludes)))
     changed: dict[str, object] = {"nodes_to_exclude": tuple(excludes), "overrides": useful}
-    changed["per_channel"] = params.per_channel or any(item.what == "channels" for item in picked)
-    if any(item.what == "range" for item in picked):
-        changed["reduce_range"] = True
+    changed |= {item.tensor: item.value for item in picked if item.what == "setting"}
     left_out = {item.tensor for item in picked if item.what == "operator" and item.level == "float"}
     if left_out:
         # Said by their names, so that the recipe stays one that people can read.
@@ -68,6 +98,25 @@ def combined(chosen: Iterable[Promotion], params: QuantizeParams, view: View) ->
         nodes = tuple(name for name in excludes if name not in whole)
         changed |= {"op_types": tuple(sorted(kept)), "nodes_to_exclude": nodes}
     return QuantizeParams(**{**vars(params), **changed})
+
+
+def _distinct(items: Iterable[Promotion]) -> list[Promotion]:
+    """Those that change something, each change once."""
+    found = {(item.excludes, item.overrides): item for item in reversed([*items]) if item.excludes or item.overrides}
+    return list(reversed(found.values()))
+
+
+def _elements(stored: str, view: View) -> int:
+    return math.prod(view.shape(stored))
+
+
+def expected_gains(report: DebugReport) -> Callable[[Promotion], float]:
+    """The noise that goes when this is raised, as the report has it."""
+    of_tensor = {row.tensor_name: _noise(row) for row in report.activations}
+    of_operator: dict[str, float] = defaultdict(float)
+    for row in report.activations:
+        of_operator[row.op_type] += _noise(row)
+    return lambda item: (of_operator if item.what == "operator" else of_tensor).get(item.tensor, 0.0)
 
 
 def _operators(report: DebugReport, view: View, params: QuantizeParams, level: Level) -> list[Promotion]:

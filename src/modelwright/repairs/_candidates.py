@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import math
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -70,6 +72,7 @@ class Candidates:
         self._scores: dict[tuple[int, int], HalfScore] = {}
         self._drawn: dict[Data, DataSource] = {}
         self._stack = contextlib.ExitStack()
+        self._deadline = time.monotonic() + (math.inf if options.budget_s is None else options.budget_s)
 
     def __enter__(self) -> Candidates:
         with contextlib.ExitStack() as stack:
@@ -96,7 +99,15 @@ class Candidates:
 
     @property
     def spent(self) -> bool:
-        return self.builds >= self.options.max_builds
+        return self.builds >= self.options.max_builds or time.monotonic() >= self._deadline
+
+    @property
+    def ended_by(self) -> str:
+        """Which limit ends the search."""
+        return "limit on builds" if self.builds >= self.options.max_builds else "time budget"
+
+    def knows(self, params: QuantizeParams) -> bool:
+        return params in self._made
 
     @property
     def base_bytes(self) -> int:
@@ -152,6 +163,12 @@ class Candidates:
             node = score_node(self._pair(candidate), params, self._samples(self.options.data), self._folder, self._size)
             self._scores[key] = self._run(node).outcome
         return self._scores[key]
+
+    def noise(self, candidate: Candidate) -> float | None:
+        """Noise to signal of the worst output on the samples that choose; None where it does not run."""
+        if candidate.model is None or (score := self.score(candidate, CHOOSE).candidate).problem is not None:
+            return None
+        return 0.0 if score.sqnr_db is None else 10.0 ** (-score.sqnr_db / 10.0)
 
     def scored(self, candidate: Candidate, half: int) -> FixScore | None:
         """The score if it was asked for already."""

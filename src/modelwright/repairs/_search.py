@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+<<<<<<< HEAD
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+=======
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+>>>>>>> 43e1d1a (Repair: the cheapest set by bytes, left out one by one until nothing can go; settings that cost nothing first; sizes between half and all)
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
-from modelwright.diagnosis import view
+from modelwright.diagnosis import DebugReport, view
 from modelwright.errors import UsageError
 from modelwright.judge import VerdictKind
 from modelwright.models import onnx_of
 from modelwright.pipeline import Recipe
-from modelwright.repairs._actions import combined, orders
+from modelwright.repairs._actions import combined, exceptions, expected_gains, grown, settings
 from modelwright.repairs._candidates import CHECK, CHOOSE, Candidate, Candidates
+from modelwright.repairs._subset import Chosen, Spent, SubsetSearch, Things, Trial
 from modelwright.repairs._types import FixInterrupted, FixOptions, FixResult, FixRow, FixScore, Level, Promotion
 from modelwright.stages.quantize import REDUCED_BITS, QuantizeParams, steps_of, weight_range_bits
 from modelwright.store import Store
@@ -33,12 +40,12 @@ _HARDLY_SMALLER = 0.75
 
 @dataclass(frozen=True)
 class _Found:
-    """What one way of raising came to."""
+    """The cheapest repair of a kind; nothing is chosen without one. `minimal`: each part was left out in vain."""
 
-    level: Level
     chosen: tuple[Promotion, ...]
     candidate: Candidate
     met: bool
+    minimal: bool
     covered: float = 0.0
 
 
@@ -72,8 +79,8 @@ def fix(
 def _fix(tried: Candidates, params: QuantizeParams, options: FixOptions) -> FixResult:
     start = tried.make(params)
     if tried.met_on(start, CHOOSE, margin=True) and tried.met_on(start, CHECK, margin=False):
-        return _result(tried, VerdictKind.ALREADY_MET, None, _Found("float", (), start, True))
-    found = _search(tried, params, options, start)
+        return _result(tried, VerdictKind.ALREADY_MET, None, _Found((), start, True, True))
+    found = _Search(tried, params, options).run(start)
     status, reason = _verdict(tried, found)
     return replace(_result(tried, status, reason, found, start), strategies=tuple(_levels(params, options)))
 
@@ -85,23 +92,82 @@ def keeps_to_7_bits(model: str | Path) -> bool:
     return weight_range_bits(found.values(name) for name in signed) == REDUCED_BITS
 
 
-def _search(tried: Candidates, params: QuantizeParams, options: FixOptions, start: Candidate) -> _Found:
-    """Every level that suits the target is tried; the one that holds together best on it wins."""
-    report, base = tried.diagnosed(start), tried.view()
-    saturated = report.saturated and not tried.exact
-    found = []
+class _Search:
+    """What costs nothing first; then, at every level that suits the target, the cheapest set of exceptions."""
 
-    def trial(chosen: Sequence[Promotion]) -> Candidate:
-        return tried.make(combined(chosen, params, base))
+    def __init__(self, tried: Candidates, params: QuantizeParams, options: FixOptions) -> None:
+        self._tried, self._params, self._options = tried, params, options
+        self._view = tried.view()
 
-    for level in _levels(params, options):
-        for offered in orders(report, base, params, level, saturated=saturated):
-            chosen, met = _smallest(offered, lambda picked: tried.met_on(trial(picked), CHOOSE, margin=True), tried)
-            found.append(_Found(level, tuple(chosen), trial(chosen), met, _covered(offered, chosen)))
-            if met:
+    def run(self, start: Candidate) -> _Found:
+        report = self._tried.diagnosed(start)
+        kept, best = self._settings(start, settings(self._params, saturated=report.saturated and not self._tried.exact))
+        nothing = _Found((), start, False, False)
+        found = [self._cheapest(kept, report)] if kept else []
+        if any(item.met for item in found):
+            return found[0]
+        report = self._tried.diagnosed(best) if kept else report
+        for level in _levels(self._params, self._options):
+            for offered in exceptions(report, self._view, self._params, level):
+                found.append(self._cheapest([*kept, *offered], report))
+                if found[-1].met:
+                    break
+        # Without a set that is good enough nothing is raised: half a repair is not offered as one.
+        return min((item for item in found if item.met), key=self._cost, default=nothing)
+
+    def _settings(self, start: Candidate, offered: Sequence[Promotion]) -> tuple[list[Promotion], Candidate]:
+        """Each is kept if there is less noise with it than without."""
+        kept: list[Promotion] = []
+        best, least = start, self._tried.noise(start)
+        for item in offered:
+            if self._tried.spent or self._good(best):
                 break
-    # Without a set that is good enough nothing is raised: half a repair is not offered as one.
-    return min(found, key=lambda item: _cost(item, tried))
+            candidate = self._made([*kept, item])
+            noise = self._tried.noise(candidate)
+            if noise is not None and (least is None or noise < least):
+                kept = [one for one in kept if one.tensor != item.tensor] + [item]
+                best, least = candidate, noise
+        return kept, best
+
+    def _cheapest(self, pool: Sequence[Promotion], report: DebugReport) -> _Found:
+        search = SubsetSearch(self._things(pool, report), lambda chosen: self._trial([pool[one] for one in chosen]))
+        search.run()
+        chosen = tuple(pool[one] for one in sorted(search.best or ()))
+        covered = _covered([item for item in pool if item.what != "setting"], chosen)
+        return _Found(chosen, self._made(chosen), search.best is not None, search.minimal, covered)
+
+    def _things(self, pool: Sequence[Promotion], report: DebugReport) -> Things:
+        gains, size = expected_gains(report), self._tried.made[0].file_bytes
+        usual = sum(gains(item) for item in pool) / len(pool)
+        parts = [grown(item, self._params, self._view) for item in pool]
+
+        def price(chosen: Chosen) -> float:
+            """A weight that two of them raise grows once."""
+            weights: dict[str, float] = {}
+            for one in chosen:
+                weights |= parts[one]
+            return size + sum(weights.values())
+
+        return Things(tuple(usual if item.what == "setting" else gains(item) for item in pool), price)
+
+    def _trial(self, chosen: Sequence[Promotion]) -> Trial:
+        params = combined(chosen, self._params, self._view)
+        if self._tried.spent and not self._tried.knows(params):
+            raise Spent
+        candidate = self._tried.make(params)
+        return Trial(self._good(candidate), self._tried.noise(candidate), float(candidate.file_bytes))
+
+    def _made(self, chosen: Sequence[Promotion]) -> Candidate:
+        return self._tried.make(combined(chosen, self._params, self._view))
+
+    def _good(self, candidate: Candidate) -> bool:
+        return self._tried.met_on(candidate, CHOOSE, margin=True)
+
+    def _cost(self, found: _Found) -> tuple[int, int, int, int]:
+        """Placement first: a graph in many pieces is no repair."""
+        placed = self._tried.placed(found.candidate)
+        pieces, left = (placed.partitions, placed.left_nodes) if placed else (0, 0)
+        return left, pieces, found.candidate.file_bytes, len(found.chosen)
 
 
 def _covered(offered: Sequence[Promotion], chosen: Sequence[Promotion]) -> float:
@@ -109,27 +175,6 @@ def _covered(offered: Sequence[Promotion], chosen: Sequence[Promotion]) -> float
     excluded = {name for item in chosen for name in item.excludes}
     widened = {one for item in chosen for one in item.overrides}
     return sum(item.origin_share for item in offered if {*item.excludes} <= excluded and {*item.overrides} <= widened)
-
-
-def _smallest(
-    offered: list[Promotion], good: Callable[[Sequence[Promotion]], bool], tried: Candidates
-) -> tuple[list[Promotion], bool]:
-    """The shortest prefix that is good enough, found by doubling and halving; then what it can do without."""
-    size = 1
-    while not offered or not good(offered[:size]):
-        if size >= len(offered) or tried.spent:
-            return [], False
-        size = min(2 * size, len(offered))
-    low, high = size // 2, size
-    while high - low > 1 and not tried.spent:
-        middle = (low + high) // 2
-        low, high = (low, middle) if good(offered[:middle]) else (middle, high)
-    kept = offered[:high]
-    for item in reversed(offered[: high - 1]):
-        rest = [one for one in kept if one is not item]
-        if rest and not tried.spent and good(rest):
-            kept = rest
-    return kept, True
 
 
 def _levels(params: QuantizeParams, options: FixOptions) -> list[Level]:
@@ -140,13 +185,6 @@ def _levels(params: QuantizeParams, options: FixOptions) -> list[Level]:
     if options.raise_to == "16bit":
         return ["16bit"]
     return ["float"] if options.target is None or options.target.device == "cpu" else ["16bit", "float"]
-
-
-def _cost(found: _Found, tried: Candidates) -> tuple[bool, int, int, int, int]:
-    """Placement first: a graph in many pieces is no repair."""
-    placed = tried.placed(found.candidate)
-    pieces, left = (placed.partitions, placed.left_nodes) if placed else (0, 0)
-    return not found.met, left, pieces, len(found.chosen), found.candidate.file_bytes
 
 
 def _verdict(tried: Candidates, found: _Found) -> tuple[VerdictKind, str | None]:
@@ -161,11 +199,16 @@ def _verdict(tried: Candidates, found: _Found) -> tuple[VerdictKind, str | None]
 
 
 def _why_not(tried: Candidates) -> str:
+    best = min((noise for item in tried.made if (noise := tried.noise(item)) is not None), default=None)
+    reached = f": the best of {tried.builds} candidates has {_decibels(best)}" if best is not None else ""
     if tried.spent:
-        return "the limit on builds was reached"
-    if tried.refused is not None:
-        return f"and with every noisy node raised there is no such model: {tried.refused}"
-    return "even with every noisy node raised"
+        return f"and the {tried.ended_by} was reached{reached}"
+    refused = f"; some could not be built: {tried.refused}" if tried.refused is not None else ""
+    return f"whatever is raised{reached}{refused}"
+
+
+def _decibels(noise: float) -> str:
+    return f"{-10.0 * math.log10(noise):.1f} dB" if noise else "no noise"
 
 
 def _result(
@@ -179,7 +222,8 @@ def _result(
     rows = [_float_row(tried, times[0]), *scored]
     return replace(
         _answer(tried, status, reason, rows),
-        note=_note(rows[0], rows[-1]) if found.chosen else None,
+        note=_note(tried, found, rows) if found.chosen else None,
+        minimal=found.minimal,
         raised=found.chosen,
         covered_share=found.covered,
         quantize=found.candidate.params,
@@ -235,11 +279,14 @@ def _raised(params: QuantizeParams, start: QuantizeParams) -> int:
     return len(nodes) + len(set(params.overrides) - set(start.overrides))
 
 
-def _note(whole: FixRow, repaired: FixRow) -> str | None:
-    share = repaired.file_bytes / whole.file_bytes
-    if share < _HARDLY_SMALLER:
-        return None
-    return f"{share:.0%} of the float model's size is left: another precision (w8a16, dynamic, fp16) may serve better"
+def _note(tried: Candidates, found: _Found, rows: Sequence[FixRow]) -> str | None:
+    words, share = [], rows[-1].file_bytes / rows[0].file_bytes
+    if not found.minimal:
+        words.append(f"the {tried.ended_by} was reached before each part had been left out once: it may do with less")
+    if share >= _HARDLY_SMALLER:
+        less = "another precision (w8a16, dynamic, fp16) may serve better"
+        words.append(f"{share:.0%} of the float model's size is left: {less}")
+    return "; ".join(words) or None
 
 
 def _row(tried: Candidates, name: str, raised: int, item: Candidate, p50: float | None) -> FixRow:

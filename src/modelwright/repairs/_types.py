@@ -12,7 +12,7 @@ from modelwright.stages.quantize import QuantizeParams, TensorOverride
 from modelwright.targets import Target
 from modelwright.vocabulary import Data, Result
 
-Level = Literal["16bit", "float"]
+Level = Literal["16bit", "float", "free"]
 RaiseTo = Literal["auto", "16bit", "float"]
 DEFAULT_FIX_SAMPLES = 64
 
@@ -31,7 +31,8 @@ class FixOptions:
     metric: str | None = None
     target: Target | None = None
     raise_to: RaiseTo = "auto"
-    max_builds: int = 40
+    max_builds: int = 60
+    budget_s: float | None = None
 
     @property
     def samples(self) -> int:
@@ -42,17 +43,18 @@ class FixOptions:
 class Promotion:
     """What gets more bits, and what that means for the quantizer: a tensor, a weight, or all nodes of an operator.
 
-    Of an operator, `tensor` is its name and `node` is empty. `channels` and `range` stand for all weights, which get no
-    more bits but a scale for each channel, or keep to 7 bits so that their products do not saturate.
+    Of an operator, `tensor` is its name and `node` is empty. A setting of the whole model costs nothing: then `tensor`
+    names the parameter of the quantizer, and `value` is what it becomes.
     """
 
     tensor: str
     node: str
-    what: Literal["activation", "weight", "operator", "channels", "range"]
+    what: Literal["activation", "weight", "operator", "setting"]
     level: Level
     origin_share: float
     excludes: tuple[str, ...]
     overrides: tuple[TensorOverride, ...]
+    value: bool | str | None = None
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,8 @@ class FixResult:
     """The smallest set that was found, and the evidence. A build with `quantize` finds its stages in the store.
 
     `status` is met, already_met, not_met, or unfinished when somebody ended the search: then `rows` are what was
-    tried. `note` says when the repair leaves little of what quantizing was for. Of the `builds`, `from_store` had been
+    tried. `note` says when the repair leaves little of what quantizing was for. `minimal`: the model was built without
+    each part of the repair in turn, and none of these was good enough. Of the `builds`, `from_store` had been
     made before.
     """
 
@@ -110,6 +113,7 @@ class FixResult:
     random_data: bool
     strategies: tuple[str, ...]
     from_store: int = 0
+    minimal: bool = False
 
     @property
     def met(self) -> bool:

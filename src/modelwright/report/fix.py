@@ -20,6 +20,10 @@ else:
     rich = lazy("rich")
 
 _SHOWN = 10
+_SETTINGS: dict[tuple[str, object], str] = {
+    ("reduce_range", True): "nothing, but keep the weights to 7 bits, whose products do not saturate",
+    ("per_channel", True): "the weights from one scale for each tensor to one for each channel",
+}
 
 
 def render_fix(found: Repaired, console: rich.console.Console) -> None:
@@ -34,7 +38,7 @@ def render_fix(found: Repaired, console: rich.console.Console) -> None:
         console.print(rich.text.Text(f"  raise {raised_words(item)}"), soft_wrap=True)
     if len(result.raised) > _SHOWN:
         console.print(f"  and {len(result.raised) - _SHOWN} more (--json lists all)")
-    if result.raised and all(item.what not in ("channels", "range") for item in result.raised):
+    if result.raised and all(item.what != "setting" for item in result.raised):
         console.print(f"  these made {result.covered_share:.0%} of the noise")
     if result.note is not None:
         console.print(rich.text.Text(f"note: {result.note}", style="yellow"), soft_wrap=True)
@@ -49,10 +53,8 @@ def render_fix(found: Repaired, console: rich.console.Console) -> None:
 
 def raised_words(item: Promotion) -> str:
     """What it means for the quantizer."""
-    if item.what == "range":
-        return "nothing, but keep the weights to 7 bits, whose products do not saturate"
-    if item.what == "channels":
-        return "the weights from one scale for each tensor to one for each channel"
+    if item.what == "setting":
+        return _SETTINGS.get((item.tensor, item.value), f"nothing, but set {item.tensor} to {item.value}")
     if item.what == "operator":
         count = len(item.excludes) or len(item.overrides)
         return f"all {count} {item.tensor} to {'float' if item.level == 'float' else '16 bits'}"

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ep.debug.left_out import nothing_can_be_left_out
 from modelwright.data import DataSource
 from modelwright.diagnosis import DebugOptions, debug
 from modelwright.judge import parse_allowance
@@ -48,7 +49,9 @@ def repaired(folder: Path, quantize: QuantizeParams, data: Data, options: FixOpt
         compile=None,
     )
     with Store(folder / "store") as store:
-        return fix(MODEL, made, options, store=store)
+        result = fix(MODEL, made, options, store=store)
+        nothing_can_be_left_out(result, MODEL, made, options, store)
+        return result
 
 
 @pytest.mark.proof

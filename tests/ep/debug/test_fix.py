@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 import pytest
 
+from ep.debug.left_out import nothing_can_be_left_out
 from ep.debug.nets import batch, chain, deep, planted_outlier, write_samples
 from modelwright.data import DataSource
 from modelwright.diagnosis._match_view import view
@@ -56,8 +57,11 @@ def recipe(params, data):
 
 
 def fix(model, made, options, **more):
+    """Every repair of these tests is also tried without each of its parts: none can be left out."""
     with Store(model.parent / "store") as store:
-        return search(model, made, options, store=store, **more)
+        result = search(model, made, options, store=store, **more)
+        nothing_can_be_left_out(result, model, made, options, store)
+        return result
 
 
 def asked(folder, **options):
@@ -89,7 +93,7 @@ def test_a_channel_much_larger_than_the_others_needs_only_scales_of_its_own(tmp_
         weights[name].CopyFrom(onnx.numpy_helper.from_array(values, name))
     result = fix(saved(tmp_path, model), plan(tmp_path), asked(tmp_path, target_sqnr=28.0))
     assert result.status == "met"
-    assert [item.what for item in result.raised] == ["channels"]
+    assert [(item.what, item.tensor, item.value) for item in result.raised] == [("setting", "per_channel", True)]
     assert result.quantize.per_channel
     assert not result.quantize.nodes_to_exclude
 
@@ -187,7 +191,7 @@ def test_saturated_products_are_repaired_by_7_bit_weights_before_anything_is_rai
     source, full = saved(tmp_path, model), plan(tmp_path, QuantizeParams("w8a8", samples=8, reduce_range=False))
     result = fix(source, full, asked(tmp_path, target_sqnr=25.0))
     assert result.rows[1].check.sqnr_db < 15
-    assert [item.what for item in result.raised] == ["range"]
+    assert [(item.what, item.tensor) for item in result.raised] == [("setting", "reduce_range")]
     assert result.quantize.reduce_range is True
     elsewhere = asked(tmp_path, target_sqnr=25.0, target=parse_target("cpu:isa=vnni"))
     assert fix(source, full, elsewhere).status == "already_met"
@@ -228,21 +232,21 @@ def test_a_search_that_was_ended_shows_what_it_tried_and_goes_on_from_there(tmp_
     options = asked(tmp_path, target_sqnr=28.0)
 
     def end(progress):
-        if progress.label == "candidate 4":
+        if progress.label == "candidate 6":
             raise KeyboardInterrupt
 
     with pytest.raises(FixInterrupted) as caught:
         fix(model, made, options, on_progress=end)
     partial = caught.value.partial
-    assert [row.name for row in partial.rows] == ["quantized", "candidate 2", "candidate 3"]
+    assert [row.name for row in partial.rows] == ["quantized", *(f"candidate {number}" for number in range(2, 6))]
     assert all(row.choose is not None for row in partial.rows)
     assert partial.status == "unfinished"
     seen = []
     resumed = fix(model, made, options, on_progress=lambda progress: seen.append(progress))
-    assert resumed.from_store == 3
+    assert resumed.from_store == 5
     # Stages that ran, not those that were only looked for.
     ran = {(one.stage, one.label) for one in seen if one.message != "looking in the store"}
-    assert not {("quantize", f"candidate {number}") for number in (1, 2, 3)} & ran
+    assert not {("quantize", f"candidate {number}") for number in range(1, 6)} & ran
     assert ("diagnose", "where the noise is made") not in ran
     with Store(tmp_path / "another") as store:
         whole = search(model, made, options, store=store)
