@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-<<<<<<< HEAD
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-=======
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
->>>>>>> 43e1d1a (Repair: the cheapest set by bytes, left out one by one until nothing can go; settings that cost nothing first; sizes between half and all)
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
