@@ -1,16 +1,16 @@
-"""How many bits 8-bit weights may use: all of them only where no CPU of the target saturates."""
+"""What the target decides about quantization: the bits that 8-bit weights may use, and which tensors carry pairs."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from modelwright.pipeline._recipe import Reasons, Recipe
-from modelwright.stages.quantize import integer_products
+from modelwright.stages.quantize import Pairs, integer_products
 from modelwright.targets import Target, read_cpu
 
 
 def settle_weights(recipe: Recipe, target: Target, asked: Target) -> Recipe:
-    """`reduce_range` becomes a value where nobody said it, with the reason.
+    """`reduce_range` and `pairs` become values where nobody said them, the bits with the reason.
 
     `asked` is the target before this host was put in for `isa=host`.
     """
@@ -21,7 +21,8 @@ def settle_weights(recipe: Recipe, target: Target, asked: Target) -> Recipe:
     policy = matters and target.exact_products is False
     said = policy if params.reduce_range is None else params.reduce_range
     why = _reason(target, asked) if said == policy else "it was asked for"
-    params = replace(params, reduce_range=said)
+    pairs: Pairs = "needed" if matters and target.ep == "cpu" else "all"
+    params = replace(params, reduce_range=said, pairs=params.pairs or pairs)
     return replace(recipe, quantize=params, reasons=Reasons(reduce_range=why if matters else None))
 
 

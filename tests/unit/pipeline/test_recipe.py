@@ -145,6 +145,13 @@ def test_nothing_is_made_from_nonsense():
         make_recipe({"target": "cpu"}, "test")
 
 
+def test_only_the_cpu_does_without_pairs_that_no_kernel_needs(source):
+    def pairs(target, word):
+        return resolve_recipe(source, parse_target(target), RecipeChoices(precision=word), None).quantize.pairs
+
+    assert [pairs("cpu", "w8a8"), pairs("cpu", "w8a16"), pairs("qnn-npu", "w8a8")] == ["needed", "all", "all"]
+
+
 @pytest.mark.parametrize("word", ["w8a8", "dynamic", "w8a8+fp16"])
 def test_weights_leave_room_for_products_that_saturate_unless_the_target_says_they_do_not(source, word):
     def resolved(target, file=None):

@@ -32,6 +32,7 @@ _REDUCED = frozenset(
         "QEmbedLayerNormalization",
     }
 )
+_PRODUCTS = frozenset({"Gemm", "MatMul"})
 _PLUMBING = frozenset({*_PAIRS, "DynamicQuantizeLinear", "Cast"})
 
 
@@ -87,8 +88,10 @@ def tally(model: onnx.ModelProto) -> tuple[ReducedOps, ...]:
     for node in nodes:
         if node.op_type in _PLUMBING:
             continue
-        # An operator is inside pairs when it reads dequantized values and its result is quantized again.
-        inside = from_pair.intersection(node.input) and into_pair.intersection(node.output)
+        # An operator is inside pairs when it reads dequantized values and its result is quantized again;
+        # a product of dequantized values is an integer product also where its result is not.
+        inside = bool(from_pair.intersection(node.input) and into_pair.intersection(node.output))
+        inside = inside or (node.op_type in _PRODUCTS and from_pair.issuperset(node.input))
         touched = node.op_type in _REDUCED or inside or halves.intersection(node.input)
         (reduced if touched else untouched)[node.op_type] += 1
     return tuple(ReducedOps(name, reduced[name], untouched[name]) for name in sorted({*reduced, *untouched}))

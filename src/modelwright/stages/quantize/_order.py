@@ -18,7 +18,7 @@ def sort_nodes(graph: onnx.GraphProto) -> None:
     """Stable topological order, in place."""
     nodes = [onnx.NodeProto.FromString(node.SerializeToString()) for node in graph.node]
     makers = {name: index for index, node in enumerate(nodes) for name in node.output if name}
-    needs = [{makers[name] for name in _read(node) if name in makers} for node in nodes]
+    needs = [{makers[name] for name in names_read(node) if name in makers} for node in nodes]
     users: list[list[int]] = [[] for _ in nodes]
     for index, found in enumerate(needs):
         for maker in found:
@@ -36,11 +36,11 @@ def sort_nodes(graph: onnx.GraphProto) -> None:
                 heapq.heappush(ready, user)
 
 
-def _read(node: onnx.NodeProto) -> Iterator[str]:
+def names_read(node: onnx.NodeProto) -> Iterator[str]:
     """Every name the node may read, also from inside its subgraphs."""
     yield from node.input
     for attribute in node.attribute:
         for subgraph in (attribute.g, *attribute.graphs):
             for inner in subgraph.node:
-                yield from _read(inner)
+                yield from names_read(inner)
             yield from (value.name for value in subgraph.output)

@@ -10,6 +10,7 @@ from modelwright.stages.stage import Stage
 from modelwright.worker import RemoteTask
 
 Method = Literal["minmax", "entropy", "percentile"]
+Pairs = Literal["all", "needed"]
 QuantizedType = Literal["int8", "uint8", "int16", "uint16"]
 ALL_OPERATORS = "all"
 
@@ -36,6 +37,8 @@ class QuantizeParams:
     - `reduce_range`: 7-bit weights, because two products of 8 bits do not fit the 16 in which x86 CPUs without VNNI
       add them. Unset is 7 bits wherever such products are made, so that the result is right on any CPU.
     - `symmetric_weights` is ignored where a scale per channel or int4 blocks need symmetry anyway.
+    - `pairs`: `needed` leaves out every Q/DQ pair that no integer kernel of onnxruntime's CPU provider needs, so that
+      float operators read floats; `all` is what an NPU needs. Unset is `all`; a recipe for the CPU says `needed`.
     - `keep_io_types` and `op_types_float`: inputs and outputs, and operators, that fp16 leaves alone.
     """
 
@@ -53,6 +56,7 @@ class QuantizeParams:
     block_size: int = 32
     keep_io_types: bool = True
     op_types_float: tuple[str, ...] = ()
+    pairs: Pairs | None = None
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,7 @@ class Clipped:
 class QuantizeOutcome:
     """Facts about the produced file. `measured` and the bits were read from it, not from the request.
 
+    `pairs_left_out`: Q/DQ pairs that no kernel of the target needs.
     `weight_range_bits`: what the 8-bit weights really use, 7 where the range was reduced; null without such weights.
     """
 
@@ -103,6 +108,7 @@ class QuantizeOutcome:
     ops: tuple[ReducedOps, ...]
     excluded: tuple[str, ...]
     calibration: Calibration | None
+    pairs_left_out: int
     clipped: Clipped
     opset: int
     warnings: tuple[str, ...]
@@ -113,7 +119,7 @@ class QuantizeOutcome:
 
 QUANTIZE = Stage(
     name="quantize",
-    version="3",
+    version="4",
     params=QuantizeParams,
     outcome=QuantizeOutcome,
     task=RemoteTask("modelwright.stages.quantize._run:run_quantize"),

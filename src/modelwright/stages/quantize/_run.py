@@ -46,6 +46,7 @@ class _QuantizeFacts:
     input_bytes: int
     weight_range_bits: int | None = None
     calibration: Calibration | None = None
+    pairs_left_out: int = 0
     clipped: Clipped = field(default_factory=Clipped)
     warnings: list[str] = field(default_factory=list)
 
@@ -89,6 +90,7 @@ def _transform(
     if source is not None:
         result = quantize_static(prepared, steps[0], params, source, folder)
         model, facts.calibration = result.model, result.calibration
+        facts.pairs_left_out = result.pairs_left_out
         facts.warnings += [*([RANDOM_WARNING] if source.random else []), *result.warnings]
     else:
         prepared.weights.attach(prepared.model)
@@ -174,6 +176,7 @@ def _outcome(
         ops=tally(produced.model),
         excluded=params.nodes_to_exclude,
         calibration=facts.calibration,
+        pairs_left_out=facts.pairs_left_out,
         clipped=facts.clipped,
         opset=opset_of(produced.model),
         warnings=tuple(itertools.chain(facts.warnings, notes)),

@@ -12,6 +12,7 @@ from modelwright.data import Samples
 from modelwright.errors import InputError
 from modelwright.stages.quantize._histogram import entropy_range, histograms, percentile_range
 from modelwright.stages.quantize._model import Prepared, opset_of
+from modelwright.stages.quantize._pairs import integer_nodes, keep_needed_pairs
 from modelwright.stages.quantize._params import Calibration, QuantizeParams
 from modelwright.stages.quantize._precision import Step, reduces_range
 from modelwright.stages.quantize._quiet import quiet
@@ -51,6 +52,7 @@ class StaticResult:
     model: onnx.ModelProto
     calibration: Calibration
     warnings: tuple[str, ...]
+    pairs_left_out: int
 
 
 def quantize_static(
@@ -62,6 +64,9 @@ def quantize_static(
     excluded = set(params.nodes_to_exclude) | set(excluded_without_name(prepared.model, operators))
     tables = table_nodes(prepared.model, excluded, params.op_types)
     excluded |= {table.node for table in tables}
+    needed = params.pairs == "needed"
+    if needed:
+        excluded |= integer_nodes(prepared.model.graph, operators, excluded).idle
     tensors = _watched(prepared.model, operators, excluded)
     if not tensors:
         raise InputError(
@@ -77,13 +82,15 @@ def quantize_static(
     ranges = {name: item for name, item in ranges.items() if name not in wide}
     progress("quantizing weights")
     prepared.weights.attach(prepared.model)
+    integers = integer_nodes(prepared.model.graph, operators, excluded)
     model = _insert_pairs(prepared.model, step, params, ranges, (operators, excluded))
+    left_out = keep_needed_pairs(model, integers) if needed else 0
     quantize_tables(model, tables, step.weight_bits)
     method = params.method if params.method != "percentile" else f"percentile {params.percentile:g}"
     facts = Calibration(
         source.samples.kind, source.random, observed.samples, observed.digest, method, len(observed.ranges)
     )
-    return StaticResult(model, facts, _wide_warning(left, wide))
+    return StaticResult(model, facts, _wide_warning(left, wide), left_out)
 
 
 def _check(step: Step, params: QuantizeParams) -> None:
