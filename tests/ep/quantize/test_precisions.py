@@ -9,7 +9,7 @@ import onnx
 import onnxruntime as ort
 import pytest
 
-from ep.quantize.graphs import conv_net, image, saved, tokens, transformer
+from ep.quantize.graphs import Builder, conv_net, image, saved, tokens, transformer
 from modelwright.data import DataSource
 from modelwright.errors import ExecutionError, InputError
 from modelwright.graph import load, summary
@@ -44,6 +44,24 @@ def parity(source: str, made: Path, feed) -> float:
     found = [(outputs(source, feed(i)), outputs(made, feed(i))) for i in range(100, 103)]
     assert all(np.isfinite(after).all() for _, after in found)
     return min(cosine(before, after) for before, after in found)
+
+
+def test_a_bias_of_several_operators_is_copied_under_names_that_are_free(tmp_path):
+    """onnxruntime would call the copies `bias0`, `bias1`: here those are what the operators answer (basic-pitch)."""
+    net = Builder()
+    net.weight("bias", 4)
+    last = "image"
+    for number in range(4):
+        last = net.add("Conv", [last, net.weight(f"w{number}", 4, 4, 1, 1), "bias"], f"bias{number}")
+    shape = onnx.helper.make_tensor_value_info("image", 1, [1, 4, 8, 8])
+    answer = onnx.helper.make_tensor_value_info(last, 1, [1, 4, 8, 8])
+    source = saved(net.model([shape], [answer]), tmp_path)
+    run_quantize(source, str(tmp_path), QuantizeParams("w8a8", samples=4), DataSource())
+
+    def feed(index):
+        return {"image": np.random.default_rng(index).standard_normal((1, 4, 8, 8), dtype=np.float32)}
+
+    assert parity(source, tmp_path / "model.onnx", feed) > 0.9
 
 
 @pytest.mark.parametrize(("word", "label", "bound"), EVERY)

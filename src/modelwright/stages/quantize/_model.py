@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,8 @@ else:
 
 # Scales per channel need the `axis` attribute of DequantizeLinear-13.
 LOWEST_OPSET = 13
+# Operators whose third input gets the scale of their other two.
+_BIASED = {"Conv", "ConvTranspose", "Gemm", "InstanceNormalization", "LayerNormalization"}
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,7 @@ def prepare(graph: Graph, workdir: Path, *, raise_opset: bool) -> Prepared:
         model = _at_opset(model, graph.path.name, LOWEST_OPSET)
     lift_constants(model)
     _flatten_biases(model)
+    _own_biases(model)
     weights = detach(model, outside, workdir)
     name_nodes(model)
     infer_types(model, workdir)
@@ -100,6 +104,23 @@ def _flatten_biases(model: onnx.ModelProto) -> None:
     stale = [index for index, value in enumerate(model.graph.value_info) if value.name in changed]
     for index in reversed(stale):
         del model.graph.value_info[index]
+
+
+def _own_biases(model: onnx.ModelProto) -> None:
+    """A bias of several operators becomes one for each, because onnxruntime copies it under names that may be taken."""
+    graph = model.graph
+    weights = {tensor.name: tensor for tensor in graph.initializer}
+    taken = {*weights, *(name for node in graph.node for name in (*node.input, *node.output))}
+    seen: set[str] = set()
+    for node in graph.node:
+        bias = node.input[2] if node.op_type in _BIASED and len(node.input) > 2 else ""
+        if bias not in weights or bias not in seen:
+            seen.add(bias)
+            continue
+        name = next(name for name in (f"{bias}_{number}" for number in itertools.count()) if name not in taken)
+        taken.add(name)
+        graph.initializer.add().CopyFrom(weights[bias])
+        graph.initializer[-1].name = node.input[2] = name
 
 
 def lift_constants(model: onnx.ModelProto) -> None:
