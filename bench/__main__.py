@@ -36,6 +36,7 @@ PROOFS = (
     "fix_kills",
     "repair_optimum",
     "mutations",
+    "node_tests",
 )
 RESULTS = Path(__file__).with_name("results")
 LIBRARIES = ("numpy", "onnx", "onnxruntime", "onnxruntime-qnn", "torch", "transformers")
