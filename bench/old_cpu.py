@@ -21,7 +21,7 @@ import numpy as np
 from bench import zoo
 from bench.passed import FLOAT, Made, builds
 
-MODELS = ("fashion", "magika", "ppocr-cls", "wakeword", "silero-vad")
+MODELS = ("fashion", "magika", "ppocr-cls", "wakeword")
 SAMPLES = 6
 CPU = ("qemu-x86_64", "-cpu", "Haswell")
 ANSWER = """

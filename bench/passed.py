@@ -31,7 +31,10 @@ BUILDS = (("cpu", "w8a8"), ("qnn-npu", "w8a16"), ("qnn-npu", "w8a8"))
 
 
 def run(*names: str) -> dict[str, Any]:
-    rows = [row for trained in zoo.models(*names) for row in rows_of(trained)]
+    return summed([row for trained in zoo.models(*names) for row in rows_of(trained)])
+
+
+def summed(rows: list[dict[str, Any]]) -> dict[str, Any]:
     built = [row for row in rows if "drop" in row]
     return {
         "models": len({row["model"] for row in built}),
@@ -111,8 +114,7 @@ def _miss(passed: bool | None, lost: zoo.Drop, bound: float) -> str | None:
 def _told(row: dict[str, Any]) -> dict[str, Any]:
     """Numbers as a reader wants them; said at once, because the whole takes long."""
     row = {name: round(value, 4) if isinstance(value, float) else value for name, value in row.items()}
-    said = row.get("refused") or f"passed {row['passed']}, drop {row['drop']} [{row['low']}, {row['high']}]"
-    sys.stderr.write(f"{_name(row)}: {said} {row.get('miss') or ''}\n")
+    sys.stderr.write(json.dumps(row) + "\n")
     return row
 
 

@@ -42,7 +42,7 @@ def _magika(folder: Path) -> dict[str, Any]:
     model = zoo.trained("magika")
     for name, part in (("repair", slice(None, None, 2)), ("judge", slice(1, None, 2))):
         np.savez(folder / f"{name}.npz", **{key: array[part] for key, array in model.labelled.items()})
-    repair = Data(str(folder / "repair.npz"), samples=len(model.judged))
+    repair = Data(str(folder / "repair.npz"), samples=len(model.labelled["label"]))
     return _case(folder, model, FixOptions(data=repair, target_drop=parse_allowance("1pt")))
 
 

@@ -40,7 +40,7 @@ def magika() -> Trained:
         judged=judged,
         score=each(judged, wanted, lambda found, label: float(found[0].argmax() == label)),
         task="text-classification",
-        labelled=rows(judged, wanted),
+        labelled=rows(samples[128:], labels[128:]),
     )
 
 
