@@ -2,7 +2,7 @@
 
 from modelwright.metrics._accumulate import Accumulator, Aggregate, Summary
 from modelwright.metrics._blocked import block_moments, blocked_compare, blocks, is_sound
-from modelwright.metrics._compare import IDENTICAL, METRICS, Moments, Score, TensorScores, compare, scores
+from modelwright.metrics._compare import IDENTICAL, METRICS, Moments, Score, TensorScores, compare, masked, scores
 from modelwright.metrics._leaves import leaves
 
 __all__ = [
@@ -20,5 +20,6 @@ __all__ = [
     "compare",
     "is_sound",
     "leaves",
+    "masked",
     "scores",
 ]

@@ -84,12 +84,12 @@ def compare(reference: NDArray[Any], candidate: NDArray[Any]) -> TensorScores:
         return unscored(problem)
     # 128-bit products of 32-bit values cannot overflow float64, so masks are cut for meaning, not for safety.
     wanted, got = reference.astype(np.float64), candidate.astype(np.float64)
-    masked = _masked(wanted, got)
-    wanted, got = np.where(masked, 0.0, wanted), np.where(masked, 0.0, got)
+    hidden = masked(wanted, got)
+    wanted, got = np.where(hidden, 0.0, wanted), np.where(hidden, 0.0, got)
     problem = _not_finite(wanted, "reference") or _not_finite(got, "candidate")
     if problem:
-        return unscored(problem, int(masked.sum()))
-    return scores(_moments(wanted, got, int(masked.sum())), int(masked.sum()))
+        return unscored(problem, int(hidden.sum()))
+    return scores(_moments(wanted, got, int(hidden.sum())), int(hidden.sum()))
 
 
 def scores(moments: Moments, masked: int = 0) -> TensorScores:
@@ -122,7 +122,8 @@ def _mismatch(reference: NDArray[Any], candidate: NDArray[Any]) -> str | None:
     return f"{strange[0]} is not a number type" if strange else None
 
 
-def _masked(reference: NDArray[Any], candidate: NDArray[Any]) -> NDArray[Any]:
+def masked(reference: NDArray[Any], candidate: NDArray[Any]) -> NDArray[Any]:
+    """Where both say the same nothing: the lowest number of a type, an infinity, NaN."""
     both = (np.abs(reference) >= _MASK) & (np.abs(candidate) >= _MASK)
     neither = np.isnan(reference) & np.isnan(candidate)
     same: NDArray[Any] = neither | (both & (np.sign(reference) == np.sign(candidate)))

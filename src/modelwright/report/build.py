@@ -182,6 +182,16 @@ def _ways(outcome: ValidateOutcome) -> str:
     return f" {by} ({value:.5f} {other})"
 
 
+def _asked(outcome: ValidateOutcome) -> str:
+    """Where the gate ran, on what, what it took, and what it took the outputs for."""
+    kind = "made-up" if outcome.random_inputs else "real"
+    took = f", {outcome.seconds:.1f} s" if outcome.seconds is not None else ""
+    words = [f"{item.output} as {item.kind}" for item in outcome.outputs if item.kind is not None]
+    shown = ", ".join(words[:4]) + (f" and {len(words) - 4} more" if len(words) > 4 else "")
+    where = f"gate: {outcome.samples} {kind} samples on this CPU, {outcome.engine}{took}"
+    return f"{where}; {shown}" if words else where
+
+
 def _compile(outcome: CompileOutcome) -> str:
     outside = ", ".join(f"{len(op.nodes)} {op.op_type}" for op in outcome.outside)
     inside = f"all but {outside}" if outside else "the whole graph"
@@ -207,6 +217,8 @@ def _left_out(component: Built, console: rich.console.Console) -> None:
 
 
 def _gate(component: Built, console: rich.console.Console) -> None:
+    if component.validation.engine is not None:
+        console.print(rich.text.Text(_asked(component.validation)), soft_wrap=True)
     for check in component.validation.checks:
         if check.passed is False:
             words = (f"gate: {check.name}", "red"), f": {check.detail}"

@@ -9,6 +9,7 @@ from modelwright._dataclass import dataclass
 from modelwright.data import DataSource, bearable, samples
 from modelwright.graph import Graph
 from modelwright.models import NoGuessError
+from modelwright.stages.validate._outputs import Asked
 from modelwright.stages.validate._types import Gate
 from modelwright.stages.validate._ways import UnfedError, Ways, both_ways
 
@@ -32,15 +33,16 @@ def feeds_for(data: DataSource, graph: Graph, count: int) -> Feeds:
         return Feeds((), data)
 
 
-def compared(candidate: str, reference: str, graph: Graph, params: Gate, feeds: Feeds) -> tuple[Ways, int]:
-    """What both answer, on so many samples. A NoGuessError where no inputs could be made up."""
+def compared(candidate: str, reference: str, graph: Graph, params: Gate, feeds: Feeds) -> Ways:
+    """What both answer. A NoGuessError where no inputs could be made up."""
+    random = feeds.made_up is not None
     try:
         if feeds.first:
-            return both_ways(candidate, reference, feeds.first, params), len(feeds.first)
+            return both_ways(candidate, reference, Asked(feeds.first, params, random))
     except UnfedError:
         if feeds.made_up is None:
             raise
     assert feeds.made_up is not None, "real data is never empty"
     found = bearable(feeds.made_up, reference, graph, params.samples)
     others = tuple(samples(found, graph, params.samples))
-    return both_ways(candidate, reference, others, params), len(others)
+    return both_ways(candidate, reference, Asked(others, params, random))

@@ -2,42 +2,60 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
-from modelwright.metrics import Accumulator, Aggregate
-from modelwright.stages.validate._types import OutputParity
+from modelwright.metrics import Accumulator, masked
+from modelwright.stages.validate._kinds import kind_of
+from modelwright.stages.validate._measures import Judged, measures
+from modelwright.stages.validate._types import Gate, OutputParity, is_quantized
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    Pairs = Sequence[tuple[NDArray[Any], NDArray[Any]]]
 else:
     np = lazy("numpy")
 
 Outputs = Mapping[str, Any]
 
-_SCORES = re.compile("logit|score|prob|class|label", re.IGNORECASE)
+
+@dataclass(frozen=True)
+class Asked:
+    """What the models were fed, and what is claimed. `random`: the inputs are made up."""
+
+    feeds: Sequence[Mapping[str, Any]]
+    gate: Gate
+    random: bool
+
+    @property
+    def closely(self) -> bool:
+        """Made-up inputs give near-ties, dead channels and saturated ones: only that nothing was rounded they can show
+        closely."""
+        return not (self.random and is_quantized(self.gate.precision))
 
 
-def parity(wanted: Sequence[Outputs], got: Sequence[Outputs]) -> tuple[OutputParity, ...]:
+def parity(wanted: Sequence[Outputs], got: Sequence[Outputs], asked: Asked) -> tuple[OutputParity, ...]:
     """Every tensor of every answer. What the export really gave counts, not what its graph declares."""
     names = dict.fromkeys(name for answers in (*wanted, *got) for name in answers)
-    return tuple(_compared(name, wanted, got) for name in names)
+    return tuple(_compared(name, wanted, got, asked) for name in names)
 
 
-def _compared(name: str, wanted: Sequence[Outputs], got: Sequence[Outputs]) -> OutputParity:
-    pairs = [(one[name], other[name]) for one, other in zip(wanted, got, strict=True) if name in one and name in other]
+def _compared(name: str, wanted: Sequence[Outputs], got: Sequence[Outputs], asked: Asked) -> OutputParity:
     if any((name in one) != (name in other) for one, other in zip(wanted, got, strict=True)):
         return _unlike(name, "one of both does not give it")
-    problem = next(filter(None, (_unlikeness(one, other) for one, other in pairs)), None)
+    given = [place for place, one in enumerate(wanted) if name in one]
+    problem = next(filter(None, (_unlikeness(wanted[place][name], got[place][name]) for place in given)), None)
     if problem is not None:
         return _unlike(name, problem)
-    full = [(one, other) for one, other in pairs if one.size]
-    if full and all(_are_numbers(one) for one, _ in full):
-        return _numbers(name, full)
-    return _things(name, full)
+    full = [place for place in given if wanted[place][name].size]
+    pairs = [(wanted[place][name], got[place][name]) for place in full]
+    if full and all(_are_numbers(one) for one, _ in pairs):
+        return _numbers(name, pairs, [asked.feeds[place] for place in full], asked)
+    return _things(name, pairs)
 
 
 def _unlikeness(one: NDArray[Any], other: NDArray[Any]) -> str | None:
@@ -51,18 +69,43 @@ def _are_numbers(values: NDArray[Any]) -> bool:
     return values.dtype.kind == "f" or values.dtype.name in ("bfloat16", "int8", "uint8")
 
 
-def _numbers(name: str, pairs: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> OutputParity:
-    found = Accumulator()
+def _numbers(name: str, pairs: Pairs, feeds: Sequence[Mapping[str, Any]], asked: Asked) -> OutputParity:
+    sums = Accumulator()
     for one, other in pairs:
-        found.add(_plain(one), _plain(other))
-    return _output(name, found.aggregate(), _are_scores(name, [one for one, _ in pairs]))
+        sums.add(_plain(one), _plain(other))
+    found = sums.aggregate()
+    problem = found.problem
+    judged = [_without_masks(_plain(one), _plain(other)) for one, other in pairs] if problem is None else []
+    kind = asked.gate.outputs.get(name) or kind_of(name, [one for one, _ in judged or pairs], asked.gate.task)
+    seen = measures(kind, Judged(judged, feeds, asked.gate), closely=asked.closely) if judged else ()
+    return OutputParity(
+        output=name,
+        kind=kind,
+        cosine=found.cosine.worst if problem is None else None,
+        max_abs=found.max_abs.worst if problem is None else None,
+        sqnr_db=found.sqnr_db.worst,
+        equal=None,
+        identical=found.identical == found.samples > 0,
+        reason=problem,
+        measures=seen,
+    )
+
+
+def _without_masks(one: NDArray[Any], other: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """What both write as a mask, infinity or NaN becomes the smallest number there is: never the best class."""
+    hidden = masked(one, other)
+    if not hidden.any():
+        return one, other
+    rest = one[~hidden]
+    least = min(float(rest.min()), 0.0) if rest.size else 0.0
+    return np.where(hidden, least, one), np.where(hidden, least, other)
 
 
 def _plain(values: NDArray[Any]) -> NDArray[Any]:
-    return values if values.dtype.kind in "fiu" else values.astype("f4")
+    return values if values.dtype.kind == "f" else values.astype("f4")
 
 
-def _things(name: str, pairs: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> OutputParity:
+def _things(name: str, pairs: Pairs) -> OutputParity:
     """The share that is equal, in the worst sample; where there is nothing, nothing differs."""
     equal = min((float(np.mean(one == other)) for one, other in pairs), default=1.0)
     return OutputParity(name, None, None, None, None, equal, identical=equal == 1.0, reason=None)
@@ -70,26 +113,3 @@ def _things(name: str, pairs: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> Ou
 
 def _unlike(name: str, problem: str) -> OutputParity:
     return OutputParity(name, None, None, None, None, None, identical=False, reason=problem)
-
-
-def _are_scores(name: str, answers: Sequence[NDArray[Any]]) -> bool:
-    """By name, or because every row is a distribution. The largest number of an embedding or a state means nothing."""
-    if _SCORES.search(name):
-        return True
-    if any(answer.ndim == 0 or answer.shape[-1] < 2 or not np.isfinite(answer).all() for answer in answers):
-        return False
-    sums = np.concatenate([answer.reshape(-1, answer.shape[-1]).sum(axis=1) for answer in answers])
-    return bool(np.allclose(sums, 1.0, atol=1e-3)) and min(float(answer.min()) for answer in answers) >= 0.0
-
-
-def _output(name: str, found: Aggregate, scores: bool) -> OutputParity:
-    return OutputParity(
-        output=name,
-        cosine=found.cosine.worst if not found.failed else None,
-        max_abs=found.max_abs.worst if not found.failed else None,
-        sqnr_db=found.sqnr_db.worst,
-        top1=found.top1.mean if scores else None,
-        equal=None,
-        identical=found.identical == found.samples > 0,
-        reason=found.problem or (found.cosine.reason if found.cosine.worst is None else None),
-    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,13 +19,14 @@ from modelwright.stages.validate._types import (
     UNKNOWN,
     Gate,
     GateCheck,
+    Measure,
     OutputParity,
     ValidateOutcome,
     cosine_bound,
     is_quantized,
     top1_bound,
 )
-from modelwright.stages.validate._ways import NOT_TRIED, Ways, fidelity
+from modelwright.stages.validate._ways import NOT_TRIED, Ways, affordable, fidelity
 from modelwright.vocabulary import weakest
 from modelwright.worker import task
 
@@ -38,22 +41,24 @@ REPORT = "validation.json"
 @task
 def run_validate(candidate: str, reference: str, workdir: str, params: Gate, data: DataSource) -> ValidateOutcome:
     """Compare `candidate` with the export it came from; both run on the CPU, where every operator exists."""
+    began = time.perf_counter()
     graph, export = load(candidate), load(reference)
     same = _signature(graph, export)
     checks = [_checker(graph, export), same]
-    found, fed = NOT_TRIED, 0
+    found = NOT_TRIED
     # Data that fits neither model is the user's affair; data that fits only the export is the artifact's.
-    feeds = feeds_for(data, graph, params.samples) if same.passed else Feeds()
+    feeds = feeds_for(data, graph, affordable(params.samples, candidate, reference)) if same.passed else Feeds()
     try:
         if same.passed:
-            found, fed = compared(candidate, reference, graph, params, feeds)
-        checks.append(GateCheck("runs on the CPU", same.passed, f"{fed} samples" if same.passed else "not tried"))
+            found = compared(candidate, reference, graph, params, feeds)
+        words = f"{found.samples} samples" if same.passed else "not tried"
+        checks.append(GateCheck("runs on the CPU", same.passed, words))
     except NoGuessError as error:
         checks.append(GateCheck("runs on the CPU", None, f"{NOT_RUN} ({error.problem}: {error.cause})"))
     except WrightError as error:
         checks.append(GateCheck("runs on the CPU", False, str(error)))
     if found.outputs:
-        checks += _verdicts(found, params, data.random)
+        checks += _verdicts(found, params)
     if data.random and is_quantized(params.precision):
         checks.append(GateCheck("real data", None, UNKNOWN))
     outcome = ValidateOutcome(
@@ -61,7 +66,7 @@ def run_validate(candidate: str, reference: str, workdir: str, params: Gate, dat
         precision=params.precision,
         bound=_bound(params),
         worst_cosine=fidelity(found.outputs).cosine,
-        samples=fed,
+        samples=found.samples,
         random_inputs=data.random,
         checks=tuple(checks),
         outputs=found.outputs,
@@ -70,6 +75,8 @@ def run_validate(candidate: str, reference: str, workdir: str, params: Gate, dat
         as_written=found.as_written,
         kernels=found.kernels,
         note=found.note,
+        engine=found.engine,
+        seconds=time.perf_counter() - began,
     )
     Path(workdir, REPORT).write_text(dumps(outcome), encoding="utf-8")
     return outcome
@@ -129,23 +136,26 @@ def _fits(value: ValueSpec, expected: ValueSpec) -> bool:
     return all(not (isinstance(a, int) and isinstance(b, int)) or a == b for a, b in pairs)
 
 
-def _verdicts(found: Ways, gate: Gate, random: bool) -> list[GateCheck]:
+def _verdicts(found: Ways, gate: Gate) -> list[GateCheck]:
     outputs = found.outputs
     broken = next((item for item in outputs if item.reason is not None), None)
     if broken is not None:
         return [GateCheck("comparable outputs", False, f"{broken.output}: {broken.reason}")]
     whole = GateCheck("comparable outputs", True, f"{len(outputs)} outputs")
-    return [whole, *_close(found, gate), *_equal(outputs, gate), *_top1(outputs, gate, random)]
+    return [whole, *_measured(found), *_equal(outputs, gate)]
 
 
-def _close(found: Ways, gate: Gate) -> list[GateCheck]:
-    numbers = [item for item in found.outputs if item.cosine is not None]
-    if not numbers:
-        return []
-    worst, bound = min(numbers, key=lambda item: item.cosine or 0.0), _bound(gate)
-    assert worst.cosine is not None
-    words = f"cosine {worst.cosine:.5f} {found.decided_by}, {gate.precision} needs {bound}"
-    return [GateCheck("close to the export", worst.cosine >= bound, f"worst output {worst.output}: {words}")]
+def _measured(found: Ways) -> Iterator[GateCheck]:
+    """Each measure once, by the output that fails it, else by the first that has it."""
+    by_name: dict[str, tuple[OutputParity, Measure]] = {}
+    for item in found.outputs:
+        for measure in item.measures:
+            if measure.name not in by_name or by_name[measure.name][1].passed:
+                by_name[measure.name] = item, measure
+    for name, (item, measure) in by_name.items():
+        yield GateCheck(
+            name, measure.passed, f"{item.output}, judged as {item.kind}, {found.decided_by}: {measure.detail}"
+        )
 
 
 def _equal(outputs: tuple[OutputParity, ...], gate: Gate) -> list[GateCheck]:
@@ -157,18 +167,6 @@ def _equal(outputs: tuple[OutputParity, ...], gate: Gate) -> list[GateCheck]:
     assert worst.equal is not None
     words = f"{worst.equal:.1%} equal, {gate.precision} needs {bound:.0%}"
     return [GateCheck("equal to the export", worst.equal >= bound, f"worst output {worst.output}: {words}")]
-
-
-def _top1(outputs: tuple[OutputParity, ...], gate: Gate, random: bool) -> list[GateCheck]:
-    """Made-up inputs give near-ties, so agreement on them proves nothing and is not asked for."""
-    scored = [item for item in outputs if item.top1 is not None]
-    if random or not scored:
-        return []
-    bound = gate.min_top1 if gate.min_top1 is not None else top1_bound(gate.precision)
-    worst = min(scored, key=lambda item: item.top1 or 0.0)
-    assert worst.top1 is not None
-    detail = f"worst output {worst.output}: {worst.top1:.1%} of rows agree, {gate.precision} needs {bound:.0%}"
-    return [GateCheck("same best class", worst.top1 >= bound, detail)]
 
 
 def _bound(gate: Gate) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import field
 from typing import Literal
 
 from modelwright._dataclass import dataclass
@@ -10,6 +12,8 @@ from modelwright.worker import RemoteTask
 
 UNKNOWN = "runs; accuracy unknown: no real data"
 NOT_RUN = "not run: give real data"
+OutputKind = Literal["scores", "boxes", "detections", "embeddings", "states", "maps", "other"]
+CLOSE = "close to the export"
 Way = Literal["as executed", "as written"]
 # How close an artifact must stay to its export: cosine of the worst output, by the precision it claims.
 _COSINE = {
@@ -30,12 +34,17 @@ _TOP1_OTHER = 0.90
 
 @dataclass(frozen=True)
 class ValidateParams:
-    """`min_cosine` and `min_top1` replace the bound of the precision when given."""
+    """`samples` is how many are used at most; a large model gets fewer.
 
-    samples: int = 4
+    `min_cosine` and `min_top1` replace the bound of the precision when given. `outputs` says what an output is, by its
+    name, where that is guessed wrong.
+    """
+
+    samples: int = 32
     seed: int = 1
     min_cosine: float | None = None
     min_top1: float | None = None
+    outputs: Mapping[str, OutputKind] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +53,7 @@ class Gate(ValidateParams):
 
     precision: str
     exact_products: bool = False
+    task: str | None = None
 
 
 @dataclass(frozen=True)
@@ -56,25 +66,38 @@ class GateCheck:
 
 
 @dataclass(frozen=True)
+class Measure:
+    """One way to look at an output: a share, a correlation, or decibels (null: nothing differs)."""
+
+    name: str
+    value: float | None
+    bound: float
+    passed: bool
+    detail: str
+
+
+@dataclass(frozen=True)
 class OutputParity:
     """One output against the export: worst sample. `reason` says why it cannot be compared.
 
-    Numbers have a cosine. `equal` is for what is right or wrong (classes, masks, words): the share that is the same.
+    Numbers have a cosine, and a `kind`, which says by which `measures` they are judged. `equal` is for what is right or
+    wrong (classes, masks, words): the share that is the same.
     """
 
     output: str
+    kind: OutputKind | None
     cosine: float | None
     max_abs: float | None
     sqnr_db: float | None
-    top1: float | None
     equal: float | None
     identical: bool
     reason: str | None
+    measures: tuple[Measure, ...] = ()
 
 
 @dataclass(frozen=True)
 class Fidelity:
-    """How close one way of computing the artifact comes to the export: worst output, worst sample.
+    """How close one way of computing the artifact comes to the export: worst output, `sqnr_db` of its worst sample.
 
     `sqnr_db` is null when nothing differs; a null `cosine` comes with a reason.
     """
@@ -100,7 +123,8 @@ class ValidateOutcome:
 
     A quantized artifact is computed twice: `as_executed` by onnxruntime's own kernels on this CPU, and `as_written`,
     which is what its graph says without the limits of these kernels. The first decides and fills `outputs`, unless
-    this CPU saturates where the artifact's will not, or only other stages than quantization are judged.
+    this CPU saturates where the artifact's will not, or only other stages than quantization are judged. `engine` is
+    what computed on this CPU; `seconds` is what all of it took.
     """
 
     passed: bool | None
@@ -116,6 +140,8 @@ class ValidateOutcome:
     as_written: Fidelity
     kernels: Kernels | None
     note: str | None
+    engine: str | None = None
+    seconds: float | None = None
 
 
 def is_quantized(precision: str) -> bool:
@@ -134,7 +160,7 @@ def top1_bound(precision: str) -> float:
 
 VALIDATE = Stage(
     name="validate",
-    version="7",
+    version="8",
     params=Gate,
     outcome=ValidateOutcome,
     task=RemoteTask("modelwright.stages.validate._run:run_validate"),

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from modelwright._dataclass import dataclass
+from modelwright._lazy import lazy
 from modelwright.errors import ExecutionError, WrightError
-from modelwright.graph import load, summary
+from modelwright.graph import load, model_bytes, summary
 from modelwright.metrics import leaves
-from modelwright.stages.validate._outputs import Outputs, parity
-from modelwright.stages.validate._types import Fidelity, Gate, Kernels, OutputParity, Way
+from modelwright.stages.validate._outputs import Asked, Outputs, parity
+from modelwright.stages.validate._types import CLOSE, Fidelity, Kernels, OutputParity, Way
 from modelwright.targets import (
     BoundSession,
     SessionSpec,
@@ -24,10 +27,17 @@ from modelwright.targets import (
 )
 from modelwright.worker import progress
 
+if TYPE_CHECKING:
+    import onnxruntime as ort
+else:
+    ort = lazy("onnxruntime")
+
 # As a user will run it, but without threads that spin between two operators.
 _CALM = SessionSpec(config={"session.intra_op.allow_spinning": "0"})
 # Less than this is rounding: the two ways add up in another order.
 _MUCH_DB = 3.0
+# Of the weights that all runs together read, and of the answers that are kept; a few samples there are always.
+_READ_BYTES, _KEPT_BYTES, _FEWEST = 2 << 30, 512 << 20, 4
 
 
 class UnfedError(ExecutionError):
@@ -36,7 +46,7 @@ class UnfedError(ExecutionError):
 
 @dataclass(frozen=True)
 class Ways:
-    """`outputs` are those of the way that decides."""
+    """`outputs` are those of the way that decides; `samples` is how many were compared."""
 
     outputs: tuple[OutputParity, ...]
     decided_by: Way
@@ -44,31 +54,45 @@ class Ways:
     as_written: Fidelity
     kernels: Kernels | None = None
     note: str | None = None
+    samples: int = 0
+    engine: str | None = None
 
 
 NOT_TRIED = Ways((), "as executed", Fidelity(None, None, "not run"), Fidelity(None, None, "not run"))
 
 
-def both_ways(candidate: str, reference: str, feeds: Sequence[Mapping[str, Any]], gate: Gate) -> Ways:
+def both_ways(candidate: str, reference: str, asked: Asked) -> Ways:
     """One way only where nothing is quantized: then the kernels compute what the graph says."""
     progress("running the export", 0.1)
-    wanted = _wanted(reference, feeds)
+    wanted = _wanted(reference, asked.feeds)
+    asked = replace(asked, feeds=asked.feeds[: len(wanted)])
+    feeds, gate, count = asked.feeds, asked.gate, len(wanted)
     progress("running the artifact", 0.4)
-    executed = parity(wanted, _answers(open_session(candidate, parse_target("cpu"), _CALM), feeds))
+    executed = parity(wanted, _answers(open_session(candidate, parse_target("cpu"), _CALM), feeds), asked)
     if not summary(load(candidate)).quantized:
-        return Ways(executed, "as executed", fidelity(executed), Fidelity(None, None, "nothing is quantized"))
+        alone = Fidelity(None, None, "nothing is quantized")
+        return Ways(executed, "as executed", fidelity(executed), alone, samples=count, engine=_engine())
     progress("running the artifact as it is written", 0.7)
-    written = parity(wanted, _answers(open_as_meant(candidate), feeds))
+    written = parity(wanted, _answers(open_as_meant(candidate), feeds), asked)
     kernels = Kernels(read_cpu().features, products_saturate())
     # A model that came quantized is compared with itself, so its kernels are not what the stages did to it.
     inherited = gate.precision == "fp32"
     by: Way = "as written" if inherited or (gate.exact_products and kernels.saturate) else "as executed"
     note = None
     if _much_worse(fidelity(executed), fidelity(written)):
-        exact = fidelity(parity(wanted, _answers(open_exact(candidate), feeds)))
+        exact = fidelity(parity(wanted, _answers(open_exact(candidate), feeds), asked))
         note = _note(fidelity(executed), fidelity(written), _much_worse(fidelity(executed), exact))
     outputs = written if by == "as written" else executed
-    return Ways(outputs, by, fidelity(executed), fidelity(written), kernels, note)
+    return Ways(outputs, by, fidelity(executed), fidelity(written), kernels, note, count, _engine())
+
+
+def affordable(samples: int, *models: str) -> int:
+    """Fewer for large models: what the gate costs is to be small beside what made the artifact."""
+    return min(samples, max(_FEWEST, _READ_BYTES // max(map(model_bytes, models))))
+
+
+def _engine() -> str:
+    return f"onnxruntime {ort.__version__}"
 
 
 def fidelity(outputs: tuple[OutputParity, ...]) -> Fidelity:
@@ -76,7 +100,8 @@ def fidelity(outputs: tuple[OutputParity, ...]) -> Fidelity:
     broken = next((item for item in outputs if item.reason is not None), None)
     if broken is not None or not outputs:
         return Fidelity(None, None, broken.reason if broken is not None else "no outputs")
-    cosine = min((item.cosine for item in outputs if item.cosine is not None), default=None)
+    close = (measure.value for item in outputs for measure in item.measures if measure.name == CLOSE)
+    cosine = min((value for value in close if value is not None), default=None)
     if cosine is None:
         return Fidelity(None, None, "no output is made of numbers")
     return Fidelity(cosine, min((item.sqnr_db for item in outputs if item.sqnr_db is not None), default=None))
@@ -102,12 +127,18 @@ def _note(executed: Fidelity, written: Fidelity, saturated: bool) -> str:
 def _wanted(reference: str, feeds: Sequence[Mapping[str, Any]]) -> list[Outputs]:
     session = open_as_written(reference)
     try:
-        return _answers(session, feeds)
+        return _answers(session, feeds, _KEPT_BYTES)
     except WrightError as error:
         raise UnfedError(error.problem, cause=error.cause, fix=error.fix) from error
 
 
-def _answers(session: BoundSession, feeds: Sequence[Mapping[str, Any]]) -> list[Outputs]:
-    """Closes the session, so that two large models are never in memory together."""
+def _answers(session: BoundSession, feeds: Sequence[Mapping[str, Any]], at_most: float = math.inf) -> list[Outputs]:
+    """Closes the session, so that two large models are never in memory together. Stops at so many bytes."""
+    found: list[Outputs] = []
     with session:
-        return [dict(leaves(session.run(feed))) for feed in feeds]
+        for feed in feeds:
+            found.append(dict(leaves(session.run(feed))))
+            kept = sum(value.nbytes for value in found[0].values()) * len(found)
+            if kept > at_most and len(found) >= _FEWEST:
+                break
+    return found

@@ -1,0 +1,60 @@
+"""Numbers in slices (channels, columns) of different sizes: each against its own scale, so that none hides another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from modelwright._dataclass import dataclass
+from modelwright._lazy import lazy
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Pairs = Sequence[tuple[NDArray[Any], NDArray[Any]]]
+else:
+    np = lazy("numpy")
+
+# With fewer numbers in a slice its spread is unknown.
+FEWEST = 8
+# Columns of a head each mean something; among many channels some are always as good as dead.
+_HEAD = 16
+# The scale of a slice is its spread, but never below these shares of the largest one's and of its own level:
+# what is constant in the export has rounding noise, and nothing else, in an artifact that is fine.
+_SHARE_OF_MANY, _SHARE_OF_FEW, _SHARE_OF_LEVEL = 0.1, 1e-3, 1e-3
+_NOTHING = 1e-4
+
+
+@dataclass(frozen=True)
+class Worst:
+    """The slice that lost most: its error against its scale, in dB; None where nothing differs."""
+
+    index: int
+    count: int
+    sqnr_db: float | None
+
+
+def worst_slice(pairs: Pairs, axis: int) -> Worst:
+    """Over all samples and places; the mean of a slice is no signal."""
+    rows = [(_by_slice(one, axis), _by_slice(other, axis)) for one, other in pairs]
+    count = sum(one.shape[1] for one, _ in rows)
+    mean = sum(one.sum(axis=1) for one, _ in rows) / count
+    spread = np.sqrt(sum(((one - mean[:, None]) ** 2).sum(axis=1) for one, _ in rows) / count)
+    error = np.sqrt(sum(((other - one) ** 2).sum(axis=1) for one, other in rows) / count)
+    share = _SHARE_OF_FEW if len(spread) <= _HEAD else _SHARE_OF_MANY
+    floor = np.maximum(share * spread.max(), _SHARE_OF_LEVEL * np.abs(mean))
+    off = error / np.maximum(np.maximum(spread, floor), _NOTHING * (float(spread.max()) == 0.0) or 1e-30)
+    index = int(off.argmax())
+    return Worst(index, len(off), decibels(float(off[index])))
+
+
+def decibels(off: float) -> float | None:
+    """Of an error against the scale it is measured with."""
+    return -20.0 * math.log10(off) if off > 0.0 else None
+
+
+def _by_slice(values: NDArray[Any], axis: int) -> NDArray[Any]:
+    """(slices, numbers), in float64; what is no number in both was taken out before."""
+    return np.moveaxis(values, axis, 0).reshape(values.shape[axis], -1).astype(np.float64)
