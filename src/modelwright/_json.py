@@ -9,12 +9,16 @@ import json
 from pathlib import PurePath
 from typing import Any
 
+_AS_IS = frozenset({str, int, float, bool, type(None)})
+
 
 def plain(value: Any) -> Any:
     """Dataclasses, enums, paths and tuples as plain JSON values."""
+    if type(value) in _AS_IS:
+        return value
     if isinstance(value, enum.Enum):
         return value.value
-    if value is None or isinstance(value, bool | int | float | str):
+    if isinstance(value, bool | int | float | str):
         return value
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}

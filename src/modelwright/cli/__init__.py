@@ -1,5 +1,6 @@
 """The command line: parse, call, render. `wright --help` answers from a table, before click is imported."""
 
+import gc
 import os
 import sys
 
@@ -11,6 +12,8 @@ from modelwright.cli._exits import INTERRUPTED
 def main() -> None:
     """Entry point of the `wright` command."""
     _streams.prepare()
+    # Nothing that is imported becomes garbage: looking for some after every 700 objects is a tenth of a short command.
+    gc.set_threshold(50_000)
     words = sys.argv[1:]
     completing = "_WRIGHT_COMPLETE" in os.environ
     if not completing and (not words or (len(words) == 1 and words[0] in HELP_FLAGS)):
@@ -19,7 +22,9 @@ def main() -> None:
         from modelwright.cli._app import run  # noqa: PLC0415 - click costs three interpreter starts
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
-    sys.exit(_streams.finish(run(words)))
+    code = run(words)
+    gc.freeze()  # what is left goes with the process
+    sys.exit(_streams.finish(code))
 
 
 def _help() -> int:

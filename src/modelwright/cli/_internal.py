@@ -9,10 +9,10 @@ import sys
 import tempfile
 import time
 import traceback
-from importlib import metadata
 from pathlib import Path
 
 from modelwright import __version__
+from modelwright._installed import installed
 from modelwright._text import visible_lines
 from modelwright.cli._exits import INTERNAL
 from modelwright.errors import WrightError
@@ -42,20 +42,13 @@ def internal(error: BaseException, words: list[str]) -> InternalError:
 
 
 def _account(error: BaseException, words: list[str]) -> str:
-    versions = ", ".join(f"{name} {version}" for name in _LIBRARIES if (version := _version(name)))
+    versions = ", ".join(f"{name} {version}" for name in _LIBRARIES if (version := installed(name)))
     return visible_lines(
         f"modelwright {__version__}, Python {sys.version.split()[0]}, {platform.platform()}\n"
         f"{versions}\n"
         f"arguments: {words!r}\n"
         f"{''.join(traceback.format_exception(error))}"
     )
-
-
-def _version(name: str) -> str | None:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def _write_log(text: str) -> Path | None:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from modelwright import __version__
 from modelwright._dataclass import dataclass
+from modelwright._installed import installed
 from modelwright._lazy import lazy
-from modelwright.stages import installed
 from modelwright.targets import Host, catalogue, read_host
 
 if TYPE_CHECKING:

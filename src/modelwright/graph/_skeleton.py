@@ -67,7 +67,7 @@ def _split(data: memoryview) -> Skeleton:
     return Skeleton(model.join(), left_out)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Field:
     """One field: its tag begins at `start`, its content at `body`."""
 

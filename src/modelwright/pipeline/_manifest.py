@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from modelwright import __version__
+from modelwright._installed import installed
 from modelwright._json import dumps, plain
 from modelwright._output import SEAL, sealed
 from modelwright.errors import UsageError
@@ -15,7 +16,6 @@ from modelwright.models import MANIFEST, MANIFEST_VERSION, HfSource, OnnxSource
 from modelwright.pipeline._build import SINGLE, BuildResult, Built
 from modelwright.pipeline._recipe import Recipe
 from modelwright.plans import MODEL
-from modelwright.stages import installed
 from modelwright.store import Artifact, FileEntry, Produced, Store, stage_key
 from modelwright.targets import catalogue
 

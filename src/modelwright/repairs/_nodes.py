@@ -7,13 +7,14 @@ from pathlib import Path
 
 from modelwright._dataclass import dataclass
 from modelwright._extensions import METRICS, extension_packages, extensions
+from modelwright._installed import installed
 from modelwright._json import digest, dumps
 from modelwright.data import DataSource
 from modelwright.diagnosis import DebugReport, DebugRequest, run_debug
 from modelwright.models import file_digest
 from modelwright.plans import ModelInput, Node
 from modelwright.repairs._score import TOP1, HalfScore, ScoreParams, run_score
-from modelwright.stages import Stage, installed
+from modelwright.stages import Stage
 from modelwright.stages.place import PLACE, PlaceParams
 from modelwright.stages.quantize import name_all
 from modelwright.targets import Placement, Target, parse_target, read_cpu

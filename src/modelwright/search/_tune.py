@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from modelwright import evaluation, measure
+from modelwright._installed import installed
 from modelwright._json import digest, plain
 from modelwright.errors import InputError, WrightError
 from modelwright.evaluation import EvalOptions
@@ -37,7 +38,6 @@ from modelwright.search._space import AXES, chosen, precision_of, single_changes
 from modelwright.search._types import TuneInterrupted, TuneOptions, TuneResult
 from modelwright.search._variant import Variant
 from modelwright.search._workshop import Job, Workshop
-from modelwright.stages import installed
 from modelwright.store import Store
 from modelwright.targets import Target, read_cpu
 from modelwright.vocabulary import OnProgress, Progress, silent

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import functools
-import importlib.metadata
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
 from modelwright._dataclass import dataclass
+from modelwright._installed import installed
 from modelwright.worker import RemoteTask, TaskFunction
 
 P = TypeVar("P")
@@ -47,12 +46,3 @@ class Stage(Generic[P, O]):
 
     def libraries(self) -> dict[str, str]:
         return {name: version for name in self.packages if (version := installed(name))}
-
-
-@functools.cache
-def installed(distribution: str) -> str | None:
-    """The version of a package; what is installed does not change under a running command."""
-    try:
-        return importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
-        return None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import enum
-import importlib.metadata
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
 from modelwright._dataclass import dataclass
+from modelwright._installed import installed
 from modelwright.targets._catalogue import ExecutionProvider, catalogue
 from modelwright.targets._host import Host, read_host
 from modelwright.targets._plugins import Plugin, installed_plugins
@@ -83,7 +83,7 @@ def survey(timeout: float = PROBE_TIMEOUT_S) -> Survey:
     missing = [_absent_row(ep) for ep in catalogue().eps if ep.key not in seen]
     order = {ep.key: position for position, ep in enumerate(catalogue().eps)}
     rows = sorted([*rows, *missing], key=lambda row: order.get(row.ep, len(order)))
-    return Survey(host, {name: _version(name) for name in _LIBRARIES}, tuple(rows), tuple(runtimes))
+    return Survey(host, {name: installed(name) for name in _LIBRARIES}, tuple(rows), tuple(runtimes))
 
 
 def _ask(plugin: Plugin, timeout: float) -> CallResult[tuple[EpDevice, ...]]:
@@ -106,7 +106,7 @@ def _builtin_rows(result: CallResult[Builtin]) -> list[EpRow]:
             status, reason = _failed(result.failure)
         elif result.value is not None and result.value.proof_error and ep.key == "cpu":
             status, reason = Status.FAILS, result.value.proof_error
-        version = result.value.version if result.value else _version("onnxruntime")
+        version = result.value.version if result.value else installed("onnxruntime")
         rows.append(_row(ep, status, reason, version=version))
     return rows
 
@@ -219,10 +219,3 @@ def _runtime_row(status: RuntimeStatus, timeout: float) -> RuntimeRow:
         return RuntimeRow(status.name, "broken", answer.failure.message, runtime.versions, ())
     assert answer.value is not None
     return RuntimeRow(status.name, "ready", answer.value.proof_error, runtime.versions, answer.value.providers)
-
-
-def _version(distribution: str) -> str | None:
-    try:
-        return importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
-        return None

@@ -52,7 +52,7 @@ _HIGHEST_SIGNAL = 64
 _WORD = 0xFFFFFFFF
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Exit:
     """One ended process. `signal` or `exit_code` is set, `name` where the code has one."""
 

@@ -29,7 +29,7 @@ _MEMORY_PER_BYTE = 16
 _MACHINE_SHARE = 0.8
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Limits:
     """`timeout` counts from the last report of progress, or from the start when it is for the `whole` call."""
 
@@ -39,7 +39,7 @@ class Limits:
     whole: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Said:
     timeout: float | None = None
     memory: int | None = None

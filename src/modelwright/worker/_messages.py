@@ -9,7 +9,7 @@ from modelwright.worker._payload import Payload
 from modelwright.worker._result import Failure
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Call:
     """Parent to runner: make this call within `timeout` seconds. `folder` is where it writes, if that is known.
 
@@ -25,7 +25,7 @@ class Call:
     cpus: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Advance:
     """Runner to parent: still at it."""
 
@@ -34,7 +34,7 @@ class Advance:
     fraction: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Inside:
     """Runner to parent: what runs now is the user's own code, `what` (None: no longer), and how such code should be."""
 
@@ -43,7 +43,7 @@ class Inside:
     fix: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Done:
     """Runner to parent: the call has ended. `error` is a pickled WrightError."""
 
@@ -56,7 +56,7 @@ class Done:
     peak_rss_bytes: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Begin:
     """Parent to supervisor: a call starts; its output goes to `log`."""
 
@@ -64,34 +64,34 @@ class Begin:
     memory_limit: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class End:
     """Parent to supervisor: the call has ended; answer with `Ended`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Ended:
     log_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Look:
     """Parent to supervisor: is the tree doing anything? Answer with `Activity`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Activity:
     log_bytes: int
     cpu_s: float
     waits_for_cpu: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Kill:
     """Parent to supervisor: end the whole tree; answer with `Died`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Died:
     """Supervisor to parent: the runner and all it started are gone. `code` is as `subprocess` gives it.
 

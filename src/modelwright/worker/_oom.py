@@ -11,7 +11,7 @@ _CGROUPS = Path("/sys/fs/cgroup")
 _CEILINGS = ("memory.max", "memory.limit_in_bytes")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OomCounter:
     """OOM kills counted so far in one file of the kernel."""
 

@@ -20,7 +20,7 @@ _ALIGNMENT = 64
 _SHARED_MEMORY = Path("/dev/shm")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Payload:
     """A pickled value. The parts (the pickle, then its buffers) are here, or in `file` with these sizes."""
 
@@ -29,7 +29,7 @@ class Payload:
     sizes: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Scratch:
     """Folders for large values, the fastest first. Both sides of a channel use the same ones."""
 

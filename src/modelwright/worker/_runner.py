@@ -30,7 +30,7 @@ _LONGEST_ERROR = 1 << 20
 _ASKED_BY_NOBODY: bool = sys.platform == "win32"
 
 
-@dataclass(slots=True)
+@dataclass
 class _Post:
     """Where progress of the running call goes, how long it may take without, and how many CPUs it has for itself;
     nowhere in the user's own process."""

@@ -19,7 +19,7 @@ _PROC = Path("/proc")
 _LINUX: bool = sys.platform == "linux"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Usage:
     """CPU time (with that of reaped children) and resident memory of some processes."""
 
@@ -117,7 +117,7 @@ def _read(path: Path) -> str:
         return ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Row:
     pid: int
     group: int

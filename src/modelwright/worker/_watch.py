@@ -21,7 +21,7 @@ _ANSWER_S = 8.0
 _SILENCE_S = 8.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CallOutcome:
     """How the wait ended: with `done`, with `died`, or because a limit was `reached`; `inside` whose code."""
 
