@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 )
 @data_options()
 @click.option(
-    "--method", type=click.Choice(["minmax", "entropy", "percentile"]), help="How activation ranges are found."
+    "--method",
+    type=click.Choice(["minmax", "mse", "percentile"]),
+    help="How activation ranges are found: all values, the least squared error, or most of the values.",
 )
 @click.option("--per-channel/--per-tensor", default=None, help="A scale per output channel of weights, or one for all.")
 @click.option("--symmetric", is_flag=True, default=None, help="Symmetric activations.")

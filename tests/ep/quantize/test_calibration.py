@@ -11,16 +11,16 @@ import onnx
 import onnxruntime as ort
 import pytest
 from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod
-from onnxruntime.quantization.calibrate import EntropyCalibrater, create_calibrator
+from onnxruntime.quantization.calibrate import create_calibrator
 
 from ep.quantize.graphs import Builder, conv_net, image, saved, tokens, transformer
 from modelwright.data import DataSource, samples
 from modelwright.errors import InputError
 from modelwright.graph import load
 from modelwright.stages.quantize import QuantizeParams, run_quantize
-from modelwright.stages.quantize._histogram import entropy_range, histograms, percentile_range
+from modelwright.stages.quantize._histogram import histograms, mse_range, percentile_range
 from modelwright.stages.quantize._model import prepare
-from modelwright.stages.quantize._ranges import observe
+from modelwright.stages.quantize._ranges import Range, Watch, observe
 from modelwright.stages.quantize._session import open_session
 from modelwright.stages.quantize._static import _watched
 from modelwright.vocabulary import Data
@@ -56,7 +56,7 @@ def test_min_and_max_equal_those_of_onnxruntime(case, same_session):
         theirs.infer_session = open_session(folder / "augmented.onnx")
     theirs.collect_data(Reader(as_list))
     expected = theirs.compute_data()
-    ours = observe(model, _watched(model, OPERATORS, set()), drawn, folder)
+    ours = observe(model, Watch(_watched(model, OPERATORS, set())), drawn, folder)
     assert set(ours.ranges) == set(expected.keys())
     for name, found in ours.ranges.items():
         low, high = (float(value.item()) for value in expected[name].range_value)
@@ -76,7 +76,7 @@ def test_percentile_ranges_equal_those_of_onnxruntime(case, capsys):
     )
     theirs.collect_data(Reader(as_list))
     expected = theirs.compute_data()
-    seen = observe(model, _watched(model, OPERATORS, set()), drawn, folder)
+    seen = observe(model, Watch(_watched(model, OPERATORS, set())), drawn, folder)
     filled = histograms(model, seen, drawn, folder)
     for name, histogram in filled.items():
         found = percentile_range(histogram, seen.ranges[name], 99.0)
@@ -84,29 +84,23 @@ def test_percentile_ranges_equal_those_of_onnxruntime(case, capsys):
         assert (float(found.low), float(found.high)) == pytest.approx((low, high), rel=1e-6), name
 
 
-def test_entropy_ranges_equal_those_of_onnxruntime_with_as_many_bins(case, capsys):
-    """128 levels in 256 bins here: onnxruntime's search over 2048 bins takes seconds per tensor."""
-    path, model, drawn, as_list, folder = case
-    theirs = EntropyCalibrater(
-        Path(path), OPERATORS, str(folder / "augmented.onnx"), num_bins=256, num_quantized_bins=128
-    )
-    theirs.augment_graph()
-    theirs.create_inference_session()
-    theirs.collect_data(Reader(as_list))
-    expected = theirs.compute_data()
-    seen = observe(model, _watched(model, OPERATORS, set()), drawn, folder)
-    different = []
-    for name, histogram in histograms(model, seen, drawn, folder, bins=256).items():
-        found = entropy_range(histogram, seen.ranges[name])
-        low, high = map(float, expected[name].range_value)
-        # Nearly equal divergences may be ordered differently by rounding: at most one bin apart.
-        step = 2 * seen.ranges[name].largest / 256
-        if (float(found.low), float(found.high)) != pytest.approx((low, high), abs=1.01 * step):
-            different.append(name)
-    assert not different
+@pytest.mark.parametrize(("outliers", "least", "most"), [(0, 3.0, 5.5), (1, 3.0, 12.0), (100_000, 55.0, 60.0)])
+def test_error_ranges_cut_off_what_is_rare_and_keep_what_is_not(outliers, least, most):
+    rng = np.random.default_rng(0)
+    values = np.maximum(rng.standard_normal(200_000), 0).astype(np.float32)
+    largest = np.float32(60) if outliers else values.max()
+    counts, edges = np.histogram(values, 2048, range=(-largest, largest))
+    counts = 100 * counts
+    counts[-1] += outliers
+    seen = Range(np.float32(0), largest)
+    found = mse_range((counts, edges), seen, 8)
+    assert float(found.low) == 0
+    assert least <= float(found.high) <= most
+    # Sixteen bits have levels to spare.
+    assert float(mse_range((counts, edges), seen, 16).high) >= 0.9 * float(largest)
 
 
-@pytest.mark.parametrize("method", ["entropy", "percentile"])
+@pytest.mark.parametrize("method", ["mse", "percentile"])
 def test_methods_change_the_result_and_leave_outliers_out(tmp_path, method):
     source = saved(conv_net(), tmp_path)
     made = {}
@@ -117,16 +111,6 @@ def test_methods_change_the_result_and_leave_outliers_out(tmp_path, method):
         made[name] = (tmp_path / name / "model.onnx").read_bytes()
         assert outcome.calibration.method.startswith(name)
     assert made["minmax"] != made[method]
-
-
-def test_entropy_is_refused_for_sixteen_bits(tmp_path):
-    with pytest.raises(InputError, match="entropy"):
-        run_quantize(
-            saved(conv_net(), tmp_path),
-            str(tmp_path),
-            QuantizeParams("w8a16", method="entropy"),
-            DataSource(),
-        )
 
 
 def test_made_up_samples_are_said_loudly(tmp_path):

@@ -217,7 +217,7 @@ def test_data_that_can_be_none_is_a_bad_recipe(source):
     ("layer", "why"),
     [
         ({"precision": "w8a8", "quantize": {"precision": "w8a16"}}, "precision is w8a8"),
-        ({"precision": "fp32", "quantize": {"method": "entropy"}}, r"\[quantize\] says method"),
+        ({"precision": "fp32", "quantize": {"method": "mse"}}, r"\[quantize\] says method"),
         ({"compile": {"target": "qnn-npu"}}, "target is cpu"),
         (
             {"precision": "w8a8", "data": {"source": "x.npz", "samples": 8}, "quantize": {"samples": 4}},

@@ -21,9 +21,8 @@ else:
     np = lazy("numpy")
 
 BINS = 2048
-# Entropy looks for the range that suits an 8-bit tensor: 128 levels on each side of the comparison.
-LEVELS = 128
-_EPSILON = 1e-4
+# How finely each end of a range is searched.
+_STEPS = 64
 _BUDGET = 256 << 20
 _UNKNOWN_SIZE = 4 << 20
 
@@ -62,49 +61,25 @@ def percentile_range(histogram: Histogram, seen: Range, percentile: float) -> Ra
     return _inside(low, high, seen)
 
 
-def entropy_range(histogram: Histogram, seen: Range, levels: int = LEVELS) -> Range:
-    """The symmetric cut whose quantized distribution is closest (Kullback-Leibler) to the real one."""
+def mse_range(histogram: Histogram, seen: Range, bits: int) -> Range:
+    """The range with the least squared error: what is cut off beyond it, and what rounding costs inside."""
     counts, edges = histogram
-    middle, half = counts.size // 2, levels // 2
-    best, chosen = math.inf, (edges[0], edges[-1])
-    for reach in range(half, middle + 1):
-        start, end = middle - reach, min(middle + reach + 1, counts.size)
-        divergence = _divergence(counts, start, end, levels)
-        if divergence < best:
-            best, chosen = divergence, (edges[start], edges[end])
-    return _inside(*chosen, seen)
+    centres = (edges[:-1] + edges[1:]).astype(np.float64) / 2
+    shares = np.arange(_STEPS, 0, -1) / _STEPS
+    lows, highs = min(float(seen.low), 0.0) * shares, max(float(seen.high), 0.0) * shares
+    below = np.array([_cut_off(counts, np.maximum(low - centres, 0)) for low in lows])
+    above = np.array([_cut_off(counts, np.maximum(centres - high, 0)) for high in highs])
+    step = (highs[None, :] - lows[:, None]) / (2**bits - 1)
+    # Zero is a level of its own: what a Relu set to zero is never rounded.
+    rounded = counts.sum() - counts[counts.size // 2]
+    error = below[:, None] + above[None, :] + rounded * step**2 / 12
+    low, high = np.unravel_index(int(np.argmin(error)), error.shape)
+    kind = edges.dtype
+    return Range(np.asarray(lows[low], kind), np.asarray(highs[high], kind))
 
 
-def _divergence(counts: NDArray[Any], start: int, end: int, levels: int) -> float:
-    inside = counts[start:end]
-    reference = inside.copy()
-    reference[0] += counts[:start].sum()
-    reference[-1] += counts[end:].sum()
-    merged = inside.size // levels
-    body = levels * merged
-    sums = inside[:body].reshape(levels, merged).sum(axis=1)
-    sums[-1] += inside[body:].sum()
-    filled = (reference[:body] != 0).reshape(levels, merged).sum(axis=1)
-    means = np.where(filled > 0, sums / np.maximum(filled, 1), 0).astype(np.int64)
-    candidate = np.zeros(inside.size, dtype=np.int64)
-    candidate[:body] = np.repeat(means, merged)
-    p, q = _smooth(reference), _smooth(candidate)
-    if p is None or q is None:
-        return math.inf
-    p, q = p / p.sum(), q / q.sum()
-    return float(np.sum(p * np.log(p / q)))
-
-
-def _smooth(counts: NDArray[Any]) -> NDArray[Any] | None:
-    """Give empty bins a little of the others, so that the logarithm is defined."""
-    empty = counts == 0
-    holes = int(empty.sum())
-    full = counts.size - holes
-    if not full or _EPSILON * holes / full >= 1:
-        return None
-    smoothed = counts.astype(np.float32)
-    smoothed += np.where(empty, _EPSILON, -_EPSILON * holes / full).astype(np.float32)
-    return smoothed
+def _cut_off(counts: NDArray[Any], beyond: NDArray[Any]) -> float:
+    return float(np.dot(counts, np.square(beyond)))
 
 
 def _add(found: dict[str, Histogram], name: str, value: NDArray[Any], seen: Range, bins: int) -> None:

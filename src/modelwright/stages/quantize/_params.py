@@ -9,7 +9,7 @@ from modelwright._extensions import EPS, extension_packages
 from modelwright.stages.stage import Stage
 from modelwright.worker import RemoteTask
 
-Method = Literal["minmax", "entropy", "percentile"]
+Method = Literal["minmax", "mse", "percentile"]
 Pairs = Literal["all", "needed"]
 QuantizedType = Literal["int8", "uint8", "int16", "uint16"]
 ALL_OPERATORS = "all"
@@ -28,7 +28,8 @@ class QuantizeParams:
     """One quantization.
 
     - `precision`: a word of the table in `_precision`, or a chain `w8a16+fp16`.
-    - `method`, `percentile`, `samples`: how activation ranges are found (static precisions).
+    - `method`, `percentile`, `samples`: how activation ranges are found (static precisions). `mse` looks for the least
+      squared error and `percentile` leaves a share of the values out; both read the samples twice.
     - `op_types`: empty is the safe set. With 8-bit activations these are the operators that carry the work
       (Conv, ConvTranspose, Gemm, MatMul) and those that only move values: quantizing every operator to 8 bits
       ruins transformers and many small models. With 16-bit activations it is every operator, which is what an
@@ -39,6 +40,8 @@ class QuantizeParams:
     - `symmetric_weights` is ignored where a scale per channel or int4 blocks need symmetry anyway.
     - `pairs`: `needed` leaves out every Q/DQ pair that no integer kernel of onnxruntime's CPU provider needs, so that
       float operators read floats; `all` is what an NPU needs. Unset is `all`; a recipe for the CPU says `needed`.
+    - `bias_correction`: what rounding the weights adds to the mean of each output channel is taken off its bias. Needs
+      real samples; made-up ones have no mean to trust.
     - `keep_io_types` and `op_types_float`: inputs and outputs, and operators, that fp16 leaves alone.
     """
 
@@ -57,6 +60,7 @@ class QuantizeParams:
     keep_io_types: bool = True
     op_types_float: tuple[str, ...] = ()
     pairs: Pairs | None = None
+    bias_correction: bool = True
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,7 @@ class Clipped:
 class QuantizeOutcome:
     """Facts about the produced file. `measured` and the bits were read from it, not from the request.
 
-    `pairs_left_out`: Q/DQ pairs that no kernel of the target needs.
+    `pairs_left_out`: Q/DQ pairs that no kernel of the target needs. `biases_corrected`: products whose bias was moved.
     `weight_range_bits`: what the 8-bit weights really use, 7 where the range was reduced; null without such weights.
     """
 
@@ -109,6 +113,7 @@ class QuantizeOutcome:
     excluded: tuple[str, ...]
     calibration: Calibration | None
     pairs_left_out: int
+    biases_corrected: int
     clipped: Clipped
     opset: int
     warnings: tuple[str, ...]
@@ -119,7 +124,7 @@ class QuantizeOutcome:
 
 QUANTIZE = Stage(
     name="quantize",
-    version="4",
+    version="5",
     params=QuantizeParams,
     outcome=QuantizeOutcome,
     task=RemoteTask("modelwright.stages.quantize._run:run_quantize"),

@@ -9,6 +9,8 @@ from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.data import SampleHash, Samples
 from modelwright.errors import InputError
+from modelwright.stages.quantize._bias import Product, add_means
+from modelwright.stages.quantize._model import opset_of
 from modelwright.stages.quantize._session import open_session
 from modelwright.worker import progress
 
@@ -47,14 +49,25 @@ class Observed:
     ranges: dict[str, Range]
     samples: int
     digest: str
+    means: dict[str, NDArray[Any]]
 
 
-def observe(model: onnx.ModelProto, tensors: tuple[str, ...], samples: Samples, workdir: Path) -> Observed:
+@dataclass(frozen=True)
+class Watch:
+    """What a pass over the samples looks at: tensors for their ranges, products for the means of their inputs."""
+
+    tensors: tuple[str, ...]
+    products: tuple[Product, ...] = ()
+
+
+def observe(model: onnx.ModelProto, watch: Watch, samples: Samples, workdir: Path) -> Observed:
     """Smallest and largest value of each tensor over all samples. NaN and infinity are refused by name."""
     path = workdir / WATCHED
-    path.write_bytes(_with_reductions(model, tensors).SerializeToString())
+    watched = _with_reductions(model, watch.tensors)
+    add_means(watched, watch.products, opset_of(model))
+    path.write_bytes(watched.SerializeToString())
     try:
-        return _observe(open_session(path), model, tensors, samples, workdir)
+        return _observe(open_session(path), model, watch, samples, workdir)
     finally:
         path.unlink(missing_ok=True)
 
@@ -86,21 +99,23 @@ def run(session: Any, names: list[str], sample: dict[str, NDArray[Any]]) -> list
         ) from error
 
 
-def _observe(
-    session: Any, model: onnx.ModelProto, tensors: tuple[str, ...], samples: Samples, workdir: Path
-) -> Observed:
-    names = [_output(name, kind) for name in tensors for kind in _REDUCTIONS]
+def _observe(session: Any, model: onnx.ModelProto, watch: Watch, samples: Samples, workdir: Path) -> Observed:
+    names = [_output(name, kind) for name in watch.tensors for kind in _REDUCTIONS]
+    means = [item.mean for item in watch.products]
     ranges: dict[str, Range] = {}
+    sums: dict[str, NDArray[Any]] = {}
     total, count = SampleHash(), 0
     for sample in samples:
         total.add(sample)
-        values = run(session, names, sample)
-        doubtful = _fold(tensors, values, ranges)
+        values = run(session, [*names, *means], sample)
+        doubtful = _fold(watch.tensors, values[: len(names)], ranges)
+        for item, value in zip(watch.products, values[len(names) :], strict=True):
+            sums[item.node] = sums.get(item.node, 0.0) + value.astype(np.float64)
         if doubtful:
             _refuse_not_finite(model, doubtful, sample, count, workdir)
         count += 1
         progress(f"calibrating: sample {count}")
-    return Observed(ranges, count, total.hexdigest())
+    return Observed(ranges, count, total.hexdigest(), {name: value / count for name, value in sums.items()})
 
 
 def _fold(tensors: tuple[str, ...], values: list[NDArray[Any]], ranges: dict[str, Range]) -> tuple[str, ...]:

@@ -47,6 +47,7 @@ class _QuantizeFacts:
     weight_range_bits: int | None = None
     calibration: Calibration | None = None
     pairs_left_out: int = 0
+    biases_corrected: int = 0
     clipped: Clipped = field(default_factory=Clipped)
     warnings: list[str] = field(default_factory=list)
 
@@ -90,7 +91,7 @@ def _transform(
     if source is not None:
         result = quantize_static(prepared, steps[0], params, source, folder)
         model, facts.calibration = result.model, result.calibration
-        facts.pairs_left_out = result.pairs_left_out
+        facts.pairs_left_out, facts.biases_corrected = result.pairs_left_out, result.biases_corrected
         facts.warnings += [*([RANDOM_WARNING] if source.random else []), *result.warnings]
     else:
         prepared.weights.attach(prepared.model)
@@ -177,6 +178,7 @@ def _outcome(
         excluded=params.nodes_to_exclude,
         calibration=facts.calibration,
         pairs_left_out=facts.pairs_left_out,
+        biases_corrected=facts.biases_corrected,
         clipped=facts.clipped,
         opset=opset_of(produced.model),
         warnings=tuple(itertools.chain(facts.warnings, notes)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +10,15 @@ from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.data import Samples
 from modelwright.errors import InputError
-from modelwright.stages.quantize._histogram import entropy_range, histograms, percentile_range
+from modelwright.stages.quantize._bias import correct_biases, products
+from modelwright.stages.quantize._histogram import histograms, mse_range, percentile_range
 from modelwright.stages.quantize._model import Prepared, opset_of
 from modelwright.stages.quantize._pairs import integer_nodes, keep_needed_pairs
 from modelwright.stages.quantize._params import Calibration, QuantizeParams
 from modelwright.stages.quantize._precision import Step, reduces_range
 from modelwright.stages.quantize._quiet import quiet
-from modelwright.stages.quantize._ranges import Observed, Range, observe
-from modelwright.stages.quantize._scope import WIDE, excluded_without_name, static_operators
+from modelwright.stages.quantize._ranges import Observed, Range, Watch, observe
+from modelwright.stages.quantize._scope import excluded_without_name, static_operators
 from modelwright.stages.quantize._tables import quantize_tables, table_nodes
 from modelwright.stages.quantize._tensor_types import element_types, mark_inferred, unmark_inferred
 from modelwright.targets import EpAdapter, TensorRule, adapter_of, catalogue
@@ -53,13 +54,14 @@ class StaticResult:
     calibration: Calibration
     warnings: tuple[str, ...]
     pairs_left_out: int
+    biases_corrected: int
 
 
 def quantize_static(
     prepared: Prepared, step: Step, params: QuantizeParams, source: CalibrationSamples, workdir: Path
 ) -> StaticResult:
     """Find the ranges with the weights outside of memory, then bring them back and quantize."""
-    _check(step, params)
+    _check(params)
     operators = static_operators(prepared.model, params, step.activation_bits)
     excluded = set(params.nodes_to_exclude) | set(excluded_without_name(prepared.model, operators))
     tables = table_nodes(prepared.model, excluded, params.op_types)
@@ -74,7 +76,10 @@ def quantize_static(
             cause=f"no float32 tensor belongs to {', '.join(operators) or 'the chosen operators'}",
             fix="Check op_types and nodes_to_exclude; a float16 model must be quantized from its float32 form.",
         )
-    observed, ranges = _ranges(prepared.model, tensors, params, source, workdir)
+    working = {node.name for node in prepared.model.graph.node if node.op_type in operators} - excluded
+    corrected = params.bias_correction and not source.random
+    watch = Watch(tensors, products(prepared.model, working) if corrected else ())
+    observed, ranges = _ranges(prepared.model, watch, step, params, source, workdir)
     wide = {name: item.largest for name, item in ranges.items() if item.largest > _SUSPICIOUS}
     wide |= _wide_constants(prepared.model)
     left = _touching(prepared.model, operators, excluded, wide)
@@ -83,23 +88,19 @@ def quantize_static(
     progress("quantizing weights")
     prepared.weights.attach(prepared.model)
     integers = integer_nodes(prepared.model.graph, operators, excluded)
+    floats = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in _weights_of(prepared.model, observed.means)}
     model = _insert_pairs(prepared.model, step, params, ranges, (operators, excluded))
     left_out = keep_needed_pairs(model, integers) if needed else 0
+    biases = correct_biases(model, observed.means, floats)
     quantize_tables(model, tables, step.weight_bits)
     method = params.method if params.method != "percentile" else f"percentile {params.percentile:g}"
     facts = Calibration(
         source.samples.kind, source.random, observed.samples, observed.digest, method, len(observed.ranges)
     )
-    return StaticResult(model, facts, _wide_warning(left, wide), left_out)
+    return StaticResult(model, facts, _wide_warning(left, wide), left_out, biases)
 
 
-def _check(step: Step, params: QuantizeParams) -> None:
-    if params.method == "entropy" and step.activation_bits >= WIDE:
-        raise InputError(
-            f"entropy calibration does not fit {step.label}",
-            cause="it searches the range that suits 8-bit activations, and would clip 16-bit ones for nothing",
-            fix="Use minmax or percentile.",
-        )
+def _check(params: QuantizeParams) -> None:
     if not 50 < params.percentile <= 100:
         raise InputError(
             f"{params.percentile:g} is not a percentile to calibrate with",
@@ -122,17 +123,33 @@ def _watched(model: onnx.ModelProto, operators: tuple[str, ...], excluded: set[s
 
 
 def _ranges(
-    model: onnx.ModelProto, tensors: tuple[str, ...], params: QuantizeParams, source: CalibrationSamples, workdir: Path
+    model: onnx.ModelProto,
+    watch: Watch,
+    step: Step,
+    params: QuantizeParams,
+    source: CalibrationSamples,
+    workdir: Path,
 ) -> tuple[Observed, dict[str, Range]]:
-    observed = observe(model, tensors, source.samples, workdir)
+    observed = observe(model, watch, source.samples, workdir)
     if params.method == "minmax":
         return observed, observed.ranges
     filled = histograms(model, observed, source.samples, workdir)
-    if params.method == "entropy":
-        return observed, {name: entropy_range(item, observed.ranges[name]) for name, item in filled.items()}
+    if params.method == "mse":
+        bits = {name: _bits(name, step, params) for name in filled}
+        return observed, {name: mse_range(item, observed.ranges[name], bits[name]) for name, item in filled.items()}
     return observed, {
         name: percentile_range(item, observed.ranges[name], params.percentile) for name, item in filled.items()
     }
+
+
+def _bits(tensor: str, step: Step, params: QuantizeParams) -> int:
+    own = {item.tensor: item.dtype for item in params.overrides}
+    return 16 if own.get(tensor, step.activations).endswith("16") else 8
+
+
+def _weights_of(model: onnx.ModelProto, nodes: Container[str]) -> list[onnx.TensorProto]:
+    names = {node.input[1] for node in model.graph.node if node.name in nodes}
+    return [tensor for tensor in model.graph.initializer if tensor.name in names]
 
 
 def _insert_pairs(
