@@ -166,8 +166,11 @@ def _described(kind: Any, message: str, error: BaseException) -> Failure:
 
 
 def _line(error: BaseException) -> str:
-    text = "".join(traceback.format_exception_only(error)).strip()
-    return text.splitlines()[0] if text else type(error).__name__
+    """The first words: some messages begin with an empty line."""
+    text = "".join(traceback.format_exception_only(error))
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    alone = len(lines) > 1 and lines[0] == f"{type(error).__name__}:"
+    return " ".join(lines[: 1 + alone]) if lines else type(error).__name__
 
 
 def _trace(error: BaseException) -> str:

@@ -208,3 +208,9 @@ def test_only_functions_at_the_top_of_a_module_can_be_tasks() -> None:
 
         @task
         def inner() -> None: ...
+
+
+def test_a_message_that_begins_with_an_empty_line_is_told_all_the_same() -> None:
+    """As transformers writes which package is missing."""
+    failure = failure_of(run(tasks.raise_value_error.call("\nIt needs timm.\nInstall it."), timeout=20))
+    assert failure.message == "ValueError: It needs timm."
