@@ -86,8 +86,7 @@ def _case(trained: zoo.Trained) -> dict[str, Any]:
     arms = {arm: {**_rounded(asdict(lost[arm])), "time_of_float": times[arm], **costs[arm]} for arm in files}
     best = min((arm for arm in files if arm != OURS), key=lambda arm: lost[arm].drop)
     beside = zoo.drop(trained, scores[best], scores[OURS])
-    sys.stderr.write(f"{trained.name}: {json.dumps(arms)}\n")
-    return {
+    case = {
         "metric": trained.metric,
         "labels": trained.labels,
         "samples": len(scores["float"]),
@@ -98,6 +97,8 @@ def _case(trained: zoo.Trained) -> dict[str, Any]:
         "no_worse": lost[OURS].drop <= lost[best].drop or beside.low <= 0,
         "faster": times[OURS] < 1,
     }
+    sys.stderr.write(json.dumps({trained.name: case}) + "\n")
+    return case
 
 
 def _files(trained: zoo.Trained, model: Path, folder: Path) -> tuple[dict[str, Path], dict[str, dict[str, Any]]]:
