@@ -21,7 +21,7 @@ _SEEN = 0.25
 
 
 @dataclass(frozen=True)
-class Changed:
+class ChangedDecisions:
     """How many of `asked` decisions are other ones; `of` is what they are called."""
 
     changed: int
@@ -29,7 +29,7 @@ class Changed:
     of: str
 
 
-def best_classes(wanted: NDArray[Any], got: NDArray[Any]) -> tuple[Changed, Changed]:
+def best_classes(wanted: NDArray[Any], got: NDArray[Any]) -> tuple[ChangedDecisions, ChangedDecisions]:
     """Of rows of scores: where the margin is above the noise, and all of them.
 
     A near-tie that an error no larger than usual turns says nothing about the artifact; many such errors do.
@@ -44,12 +44,12 @@ def best_classes(wanted: NDArray[Any], got: NDArray[Any]) -> tuple[Changed, Chan
     turned = wanted[places, got.argmax(axis=1)] < wanted[places, first]
     clear = margin > 2.0 * np.sqrt(np.mean(error**2))
     return (
-        Changed(int((turned & clear).sum()), int(clear.sum()), "rows with a margin above the noise"),
-        Changed(int(turned.sum()), len(turned), "rows"),
+        ChangedDecisions(int((turned & clear).sum()), int(clear.sum()), "rows with a margin above the noise"),
+        ChangedDecisions(int(turned.sum()), len(turned), "rows"),
     )
 
 
-def readings(wanted: Sequence[NDArray[Any]], got: Sequence[NDArray[Any]]) -> Changed | None:
+def readings(wanted: Sequence[NDArray[Any]], got: Sequence[NDArray[Any]]) -> ChangedDecisions | None:
     """Of sequences of rows, one for each sample, where one class stands for nothing (CTC, taggers): symbols to edit.
 
     A symbol that moves by a step is read the same.
@@ -61,7 +61,7 @@ def readings(wanted: Sequence[NDArray[Any]], got: Sequence[NDArray[Any]]) -> Cha
     texts = [_read(row, blank) for row in best]
     edits = sum(_edits(text, _read(rows.argmax(axis=1), blank)) for text, rows in zip(texts, got, strict=True))
     symbols = sum(map(len, texts))
-    return Changed(edits, symbols, "symbols") if symbols >= _FEWEST_SYMBOLS else None
+    return ChangedDecisions(edits, symbols, "symbols") if symbols >= _FEWEST_SYMBOLS else None
 
 
 def _read(best: NDArray[Any], blank: int) -> list[int]:
@@ -79,11 +79,11 @@ def _edits(one: Sequence[int], other: Sequence[int]) -> int:
     return before[-1]
 
 
-def places(wanted: NDArray[Any], got: NDArray[Any]) -> Changed:
+def places(wanted: NDArray[Any], got: NDArray[Any]) -> ChangedDecisions:
     """Of scores between 0 and 1, the best of each place: what is seen no more, or seen where nothing was."""
     lost = (wanted >= _SEEN) & (got < _SEEN / 2)
     invented = (got >= _SEEN) & (wanted < _SEEN / 2)
-    return Changed(int(lost.sum() + invented.sum()), int((wanted >= _SEEN).sum()), "places where something is")
+    return ChangedDecisions(int(lost.sum() + invented.sum()), int((wanted >= _SEEN).sum()), "places where something is")
 
 
 def neighbours(wanted: NDArray[Any], got: NDArray[Any]) -> float:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
-from modelwright.stages.validate._decisions import Changed, best_classes, neighbours, places, readings, unit
+from modelwright.stages.validate._decisions import ChangedDecisions, best_classes, neighbours, places, readings, unit
 from modelwright.stages.validate._kinds import BOX, are_shares, is_picture, slice_axis, stacked_axis, within_one
 from modelwright.stages.validate._slices import FEWEST, decibels, worst_slice
 from modelwright.stages.validate._types import CLOSE, Gate, Measure, OutputKind, cosine_bound, is_quantized, top1_bound
@@ -201,7 +201,7 @@ def _may_change(gate: Gate) -> float:
     return 1.0 - (gate.min_top1 if gate.min_top1 is not None else top1_bound(gate.precision))
 
 
-def _changed(name: str, found: Changed, gate: Gate, share: float) -> Measure:
+def _changed(name: str, found: ChangedDecisions, gate: Gate, share: float) -> Measure:
     """One changed decision never decides about a quantized artifact: it may be the only near-tie among few samples."""
     allowed = max(math.floor(share * found.asked), 1 if is_quantized(gate.precision) else 0)
     value = 1.0 - found.changed / found.asked if found.asked else None
