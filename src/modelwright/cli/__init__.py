@@ -24,7 +24,7 @@ def main() -> None:
         sys.exit(INTERRUPTED)
     code = run(words)
     gc.freeze()  # what is left goes with the process
-    sys.exit(_streams.finish(code))
+    raise SystemExit(_streams.finish(code))  # `sys` is by now the module of `wright sys`, if that was asked for
 
 
 def _help() -> int:
