@@ -40,6 +40,7 @@ def test_the_plan_runs_nothing_and_writes_nothing(wright, model, tmp_path):
         ("optimize", "run"),
         ("quantize", "later"),
         ("validate", "later"),
+        ("check", "later"),
     ]
     assert not (tmp_path / "home").exists()
 

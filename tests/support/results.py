@@ -33,7 +33,7 @@ from modelwright.measure import (
     TraceShare,
     TraceStatus,
 )
-from modelwright.pipeline import Analyses, Analysis, Suggestion
+from modelwright.pipeline import Analyses, Analysis, Suggestion, TriedChange
 from modelwright.repairs import FixResult, FixRow, FixScore
 from modelwright.search import TuneResult, TuneRow
 from modelwright.targets import BoundaryCopy, EpShare, LeftNode, PlacedNode, Placement, Refusal
@@ -116,7 +116,8 @@ def analyses(count: int = LARGE) -> Analyses:
         target="openvino-npu",
         placement=made(Placement, status="unknown", reason="no Intel NPU is seen", fix="install its driver"),
     )
-    one = made(Analysis, model="net.onnx", target="qnn-npu", placement=placed(count), suggestions=(helps,), tried=5)
+    tried = tuple(TriedChange(f"Change {number}", f"--opset {number}", "3 of 90 nodes left") for number in range(5))
+    one = made(Analysis, model="net.onnx", target="qnn-npu", placement=placed(count), suggestions=(helps,), tried=tried)
     return Analyses((one, unknown))
 
 

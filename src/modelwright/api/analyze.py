@@ -25,10 +25,15 @@ def analyze(
     *,
     component: str | None = None,
     suggest: bool = True,
+    max_fallback: float | None = None,
     store: Store | None = None,
     on_progress: OnProgress | None = None,
 ) -> Analyses:
-    """Which nodes each target really takes: its own partitioner is asked; with `suggest`, what would help is tried."""
+    """Which nodes each target really takes: its own partitioner is asked; with `suggest`, what would help is tried.
+
+    `max_fallback` is the share of nodes that may be left to other EPs, for `accepted`; without it, none that the target
+    should take.
+    """
     asked, wanted = parse_targets(targets), dict[Path, list[Target]]()
     for target in asked:
         file = file_of(model, target, component=component, store=store, on_progress=on_progress)
@@ -37,4 +42,4 @@ def analyze(
     for path, mine in wanted.items():
         answers = pipeline.analyze_all(path, mine, suggest=suggest, store=store, on_progress=on_progress)
         found |= zip(mine, answers, strict=True)
-    return kept(Analyses(tuple(found[target] for target in asked)))
+    return kept(Analyses(tuple(found[target] for target in asked), max_fallback))

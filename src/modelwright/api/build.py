@@ -35,6 +35,7 @@ def build(
     samples: int | None = None,
     seed: int | None = None,
     compile: bool | None = None,
+    provider_options: Mapping[str, str] | None = None,
     force: bool = False,
     task: str | None = None,
     revision: str | None = None,
@@ -48,7 +49,8 @@ def build(
     """Take a model to checked artifacts: export, optimize, quantize, validate, compile.
 
     Without `targets`: what the recipe is for, else cpu. With several, `output` gets a folder for each. `force` keeps
-    passes whose operators the target's EP does not claim. What the store has is not made again.
+    passes whose operators the target's EP does not claim. `provider_options` go to the EP wherever it compiles or is
+    asked. What the store has is not made again.
     """
     source = buildable(model, SourceChoices(task, revision, trust_remote_code, random_weights))
     choices = RecipeChoices(
@@ -60,6 +62,7 @@ def build(
         compile=compile,
         opset=opset,
         dims=tuple((dims or {}).items()),
+        provider_options=tuple(sorted((provider_options or {}).items())),
     )
     with opened(store) as place, drawing(place.root.parent):
         recipes = _recipes(source, targets, recipe, choices)
@@ -91,6 +94,7 @@ def plan(
     samples: int | None = None,
     seed: int | None = None,
     compile: bool | None = None,
+    provider_options: Mapping[str, str] | None = None,
     task: str | None = None,
     revision: str | None = None,
     random_weights: bool = False,
@@ -111,6 +115,7 @@ def plan(
         compile=compile,
         opset=opset,
         dims=tuple((dims or {}).items()),
+        provider_options=tuple(sorted((provider_options or {}).items())),
     )
     with unwritten(), opened(store) if store is not None else Store(read_only=True) as place:
         recipes = _recipes(source, targets, recipe, choices, planning=True)

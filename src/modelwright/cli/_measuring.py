@@ -14,7 +14,7 @@ import click
 from modelwright._lazy import lazy
 from modelwright.cli._completing import runtime_names
 from modelwright.cli._data import data_options
-from modelwright.cli._options import Output, dim_option, parse_dims, parse_pairs
+from modelwright.cli._options import Output, dim_option, ep_option, parse_dims
 from modelwright.errors import UsageError
 from modelwright.vocabulary import Progress
 
@@ -50,9 +50,7 @@ def loop_options(function: F) -> F:
     @click.option("--warmup", default="auto", show_default=True, help="`auto` (until steady) or a number of runs.")
     @click.option("--sessions", default=1, show_default=True, help="Fresh sessions, each in a process of its own.")
     @click.option("--threads", type=int, help="Intra-op threads (default: the CPUs this process may use).")
-    @click.option(
-        "--ep-option", "provider_options", multiple=True, metavar="KEY=VALUE", help="Option of the EP; repeatable."
-    )
+    @ep_option
     @click.option(
         "--runtime",
         metavar="NAME",
@@ -61,9 +59,8 @@ def loop_options(function: F) -> F:
     )
     @wait_option
     @functools.wraps(function)
-    def wrapper(*args: Any, warmup: str, provider_options: tuple[str, ...], **kwargs: Any) -> Any:
-        pairs = parse_pairs("--ep-option", provider_options) or None
-        return function(*args, warmup=_warmup(warmup), provider_options=pairs, **kwargs)
+    def wrapper(*args: Any, warmup: str, **kwargs: Any) -> Any:
+        return function(*args, warmup=_warmup(warmup), **kwargs)
 
     return wrapper  # type: ignore[return-value]
 

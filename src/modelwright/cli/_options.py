@@ -282,6 +282,19 @@ def parse_dims(pairs: tuple[str, ...]) -> dict[str, int]:
     return found
 
 
+def ep_option(function: F) -> F:
+    """Adds --ep-option; hands the command `provider_options`."""
+
+    @click.option(
+        "--ep-option", "provider_options", multiple=True, metavar="KEY=VALUE", help="Option of the EP; repeatable."
+    )
+    @functools.wraps(function)
+    def wrapper(*args: Any, provider_options: tuple[str, ...], **kwargs: Any) -> Any:
+        return function(*args, provider_options=parse_pairs("--ep-option", provider_options) or None, **kwargs)
+
+    return wrapper  # type: ignore[return-value]
+
+
 def parse_pairs(option: str, words: tuple[str, ...]) -> dict[str, str]:
     """`KEY=VALUE` as often as it was given."""
     found = {}

@@ -14,6 +14,7 @@ from modelwright.cli._data import data_options
 from modelwright.cli._options import (
     Output,
     dim_option,
+    ep_option,
     limit_options,
     parse_dims,
     source_options,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 @click.option("--opset", type=int, help="The opset the model must have.")
 @data_options(partly=True)
 @click.option("--compile/--no-compile", default=None, help="EPContext; default: when the target names a chip.")
+@ep_option
 @folder_options
 @click.option("--plan", is_flag=True, help="Say what would run and what is in the store; run nothing.")
 @limit_options

@@ -12,6 +12,7 @@ from modelwright.cli._call import VerbCall
 from modelwright.cli._options import (
     Output,
     dim_option,
+    ep_option,
     limit_options,
     model_options,
     parse_dims,
@@ -24,17 +25,19 @@ from modelwright.cli._options import (
 @model_options
 @target_option
 @dim_option
+@ep_option
 @click.option("--embed", is_flag=True, help="Put the compiled binary into the .onnx file.")
 @folder_options
 @limit_options
 @verb_options
 def command(
-    model: str, target: str, dims: tuple[str, ...], embed: bool, output: Path | None, overwrite: bool, out: Output
-) -> int:
-    """Compile MODEL, as it is, to an EPContext model; the result is loaded and run before it counts."""
+    model: str, target: str, dims: tuple[str, ...], provider_options: dict[str, str] | None, embed: bool,
+    output: Path | None, overwrite: bool, out: Output,
+) -> int:  # fmt: skip
+    """Compile MODEL, as it is, to an EPContext model; the target opens it and computes what the CPU computes."""
     recipe: dict[str, Any] = {"optimize": False, "quantize": False}
     if embed:
         recipe["compile"] = {"embed": True}
     where = {"dims": parse_dims(dims) or None, "output": output, "overwrite": overwrite}
-    call = VerbCall("build", model, target, recipe=recipe, compile=True, **where)
+    call = VerbCall("build", model, target, recipe=recipe, compile=True, provider_options=provider_options, **where)
     return run_build("compile", call, out)

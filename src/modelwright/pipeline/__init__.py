@@ -3,6 +3,7 @@
 from modelwright.pipeline._analyze import (
     Analysis,
     Suggestion,
+    TriedChange,
     analyze,
     analyze_all,
 )
@@ -74,6 +75,7 @@ __all__ = [
     "RecipeChoices",
     "Suggestion",
     "TargetPlan",
+    "TriedChange",
     "analyze",
     "analyze_all",
     "assemble",

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from modelwright._dataclass import dataclass
 from modelwright.data import DataSource
-from modelwright.errors import InputError
+from modelwright.errors import InputError, UsageError
 from modelwright.graph import facts, shared
-from modelwright.models import FileDigest, model_files, specs_from_graph, symbolic_sizes
+from modelwright.models import FileDigest, OnnxSource, model_files, recorded_inputs, symbolic_sizes
+from modelwright.pipeline._recipe import Recipe
+from modelwright.pipeline._resolve import RecipeChoices, resolve_recipe
 from modelwright.plans import DiskModel, Model, Node, NodeResult, Plan, Ref, run_all
 from modelwright.stages.optimize import OPTIMIZE, PRESETS, OptimizeParams, passes
 from modelwright.stages.place import PLACE, PlaceParams
-from modelwright.stages.quantize import QUANTIZE, QuantizeParams
+from modelwright.stages.quantize import QUANTIZE
 from modelwright.store import Store
 from modelwright.targets import Placement, Target
 from modelwright.vocabulary import OnProgress
@@ -27,7 +29,8 @@ _TRIAL_SAMPLES = 1
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A change that was tried. `left` are nodes off the target, `partitions` pieces on it, before and after."""
+    """A change that was tried and helps. `left` are nodes off the target, `partitions` pieces on it, before and after;
+    `nodes_after` is what then runs."""
 
     title: str
     how: str
@@ -35,11 +38,21 @@ class Suggestion:
     left_after: int
     partitions_before: int
     partitions_after: int
+    nodes_after: int
+
+
+@dataclass(frozen=True)
+class TriedChange:
+    """A change that was tried, and what came of it in words."""
+
+    title: str
+    how: str
+    result: str
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """The answer for one target. `tried` counts the changes that were tried; only those that help are offered.
+    """The answer for one target. `tried` is every change that was tried; only those that help are suggested.
 
     `model` is what the user named, `files` what it is, by content.
     """
@@ -49,7 +62,7 @@ class Analysis:
     files: tuple[FileDigest, ...]
     placement: Placement
     suggestions: tuple[Suggestion, ...]
-    tried: int
+    tried: tuple[TriedChange, ...]
 
     @property
     def supported(self) -> bool | None:
@@ -58,14 +71,22 @@ class Analysis:
             return None
         return self.placement.status == "placed" and not self.placement.unsupported
 
+    @property
+    def fallback(self) -> float | None:
+        """The share of what runs that the target leaves to another EP: all of it where the EP failed, None where it
+        could not be asked."""
+        running = self.placement.running
+        return None if self.placement.status == "unknown" else _left(self.placement) / running if running else 0.0
+
 
 @dataclass(frozen=True)
 class _Trial:
-    """A change, and the model it makes; None where the change cannot even be written down."""
+    """A change, and the model it makes; None where the change cannot even be written down: `why`."""
 
     title: str
     how: str
     made: Node[Any, Any] | None
+    why: str | None = None
 
 
 def analyze(
@@ -96,13 +117,22 @@ def analyze_all(
     files = model_files(model)
     return tuple(
         Analysis(
-            str(model), str(target), files, found[target], _offered(tried, target, found), len(tried.get(target, ()))
+            str(model), str(target), files, found[target], _offered(tried, target, found), _told(tried.get(target, ()))
         )
         for target in targets
     )
 
 
-_Tried = Mapping[Target, list[tuple[_Trial, Placement | None]]]
+@dataclass(frozen=True)
+class _Ended:
+    """A trial, and its placement or why there is none."""
+
+    trial: _Trial
+    placed: Placement | None
+    why: str | None = None
+
+
+_Tried = Mapping[Target, list[_Ended]]
 
 
 @dataclass(frozen=True)
@@ -124,10 +154,9 @@ class _Question:
         pairs = [(target, trial) for target in targets for trial in _trials(self.path, self.model, target)]
         nodes = [None if trial.made is None else self._placed(Ref(trial.made), target) for target, trial in pairs]
         results = self._run({str(place): (node,) for place, node in enumerate(nodes) if node is not None})
-        tried: dict[Target, list[tuple[_Trial, Placement | None]]] = {target: [] for target in targets}
+        tried: dict[Target, list[_Ended]] = {target: [] for target in targets}
         for (target, trial), node in zip(pairs, nodes, strict=True):
-            done = None if node is None else results[node.id].done
-            tried[target].append((trial, None if done is None else done.outcome))
+            tried[target].append(_Ended(trial, None, trial.why) if node is None else _ended(trial, results[node.id]))
         return tried
 
     def _placed(self, model: Model | Ref, target: Target) -> Node[PlaceParams, Placement]:
@@ -135,6 +164,12 @@ class _Question:
 
     def _run(self, goals: Mapping[str, tuple[Node[Any, Any], ...]]) -> dict[str, NodeResult]:
         return run_all(Plan(goals), self.store, self.on_progress)
+
+
+def _ended(trial: _Trial, result: NodeResult) -> _Ended:
+    if result.done is not None:
+        return _Ended(trial, result.done.outcome)
+    return _Ended(trial, None, None if result.cause is None else result.cause.problem)
 
 
 def _answer(result: NodeResult) -> Placement:
@@ -162,25 +197,37 @@ def _trials(path: Path, model: DiskModel, target: Target) -> Iterator[_Trial]:
     if sizes := _sizes(path):
         shown = " ".join(f"--dim {name}={size}" for name, size in sizes)
         yield _Trial("Fix the dynamic dimensions", shown, optimized(OptimizeParams(fix_dims=sizes)))
-    if not seen.quantized and target.accepts_qdq and target.auto_precision != "fp32":
-        precision = target.auto_precision
-        yield _Trial(f"Quantize to {precision}", f"--precision {precision}", _quantized(path, model, precision))
     yield _Trial("Clean the graph up", "--passes portable", optimized(OptimizeParams(PRESETS["portable"])))
     current = next((opset.version for opset in seen.opsets if opset.domain == ""), 0)
     for opset in _OPSETS:
         if opset > current:
             yield _Trial(f"Convert to opset {opset}", f"--opset {opset}", optimized(OptimizeParams(opset=opset)))
+    yield from _as_built(path, model, target)
 
 
-def _quantized(path: Path, model: DiskModel, precision: str) -> Node[Any, Any] | None:
-    """On made-up samples; None when the inputs do not say what could be made up for them."""
-    params = QuantizeParams(precision=precision, samples=_TRIAL_SAMPLES)
+def _as_built(path: Path, model: DiskModel, target: Target) -> Iterator[_Trial]:
+    """All that `wright build` does for the target by itself, on made-up samples."""
+    source = OnnxSource(str(path))
     try:
-        data = DataSource(specs=specs_from_graph(shared(path)))
-    except InputError:
-        return None
-    marks = {"calibration": data.identity(params.samples)}
-    return Node(QUANTIZE, params, {"model": model}, path.stem, given={"calibration": data}, marks=marks)
+        recipe = resolve_recipe(source, target, RecipeChoices(samples=_TRIAL_SAMPLES))
+    except (InputError, UsageError) as error:
+        yield _Trial(f"Build it for {target}", "", None, error.problem)
+        return
+    made: list[Node[Any, Any]] = []
+    if recipe.optimize is not None and (recipe.optimize.passes or recipe.optimize.fix_dims):
+        made.append(Node(OPTIMIZE, recipe.optimize, {"model": model}, path.stem))
+    if recipe.quantize is not None:
+        data = DataSource(recipe.data, recorded_inputs(path))
+        marks = {"calibration": data.identity(recipe.quantize.samples)}
+        given, taken = {"calibration": data}, Ref(made[-1]) if made else model
+        made.append(Node(QUANTIZE, recipe.quantize, {"model": taken}, path.stem, given=given, marks=marks))
+    if made:
+        yield _Trial(f"Build it for {target} ({_done(recipe)})", f"--precision {recipe.precision}", made[-1])
+
+
+def _done(recipe: Recipe) -> str:
+    sizes = [f"{name}={size}" for name, size in recipe.optimize.fix_dims] if recipe.optimize is not None else []
+    return ", ".join(("passes", *sizes, recipe.precision))
 
 
 def _sizes(path: Path) -> tuple[tuple[str, int], ...]:
@@ -195,11 +242,23 @@ def _offered(tried: _Tried, target: Target, found: Mapping[Target, Placement]) -
     """Those that help, the best first; one that could not be made or placed is none."""
     before = found[target]
     offered = [
-        _suggestion(trial, target, before, after)
-        for trial, after in tried.get(target, ())
-        if after is not None and after.status == "placed" and _helps(before, after)
+        _suggestion(one.trial, target, before, one.placed)
+        for one in tried.get(target, ())
+        if one.placed is not None and one.placed.status == "placed" and _helps(before, one.placed)
     ]
     return tuple(sorted(offered, key=lambda item: (item.left_after, item.partitions_after)))
+
+
+def _told(tried: Iterable[_Ended]) -> tuple[TriedChange, ...]:
+    return tuple(TriedChange(one.trial.title, one.trial.how, _result(one)) for one in tried)
+
+
+def _result(one: _Ended) -> str:
+    if one.placed is None:
+        return f"could not be made: {one.why or 'the inputs do not say what could be made up for them'}"
+    if one.placed.status != "placed":
+        return f"the EP failed: {one.placed.reason}"
+    return f"{_left(one.placed)} of {one.placed.running} nodes left"
 
 
 def _suggestion(trial: _Trial, target: Target, before: Placement, after: Placement) -> Suggestion:
@@ -210,6 +269,7 @@ def _suggestion(trial: _Trial, target: Target, before: Placement, after: Placeme
         left_after=_left(after),
         partitions_before=_partitions(before, target),
         partitions_after=_partitions(after, target),
+        nodes_after=after.running,
     )
 
 

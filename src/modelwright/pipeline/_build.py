@@ -17,6 +17,7 @@ from modelwright.pipeline._import import foresee_import, import_model
 from modelwright.pipeline._nodes import BuildSubject, Route, export_node, route
 from modelwright.pipeline._recipe import Recipe
 from modelwright.plans import Executor, LocalExecutor, ModelInput, NodeResult, Plan, StageResult, peek_node, run_all
+from modelwright.stages.check import CheckOutcome
 from modelwright.stages.export import ExportOutcome, Link
 from modelwright.stages.validate import ValidateOutcome
 from modelwright.store import Store
@@ -34,17 +35,19 @@ class Built:
     final: ModelInput
     validation: ValidateOutcome
     inputs: InputSpec
+    check: CheckOutcome | None = None
 
     @property
     def passed(self) -> bool | None:
-        return self.validation.passed
+        """What the gate says, and the target itself where there is one beside the CPU."""
+        return weakest((self.validation.passed, *(() if self.check is None else (self.check.passed,))))
 
 
 @dataclass(frozen=True)
 class BuildResult:
-    """A finished build. `passed` is false when a component failed its gate: the artifact is kept, and marked.
+    """A finished build. `passed` is false when a component failed its gate or its target: it is kept, and marked.
 
-    It is None when nobody could say: a quantized component was only fed made-up inputs.
+    It is None when nobody could say: a quantized component saw only made-up inputs, or the target could not be asked.
     """
 
     source: str
@@ -162,9 +165,11 @@ def _built(found: Route, head: Head, ended: Mapping[str, _Ended]) -> Built:
     done = [result for node in found.nodes if (result := ended[node.id].result.done) is not None]
     gate = ended[found.gate.id].result.done
     assert gate is not None, "a target whose gate did not run has failed"
-    made = [result.model for result in done if result is not gate]
+    check = None if found.check is None else ended[found.check.id].result.done
+    made = [result.model for result in done if result not in (gate, check)]
     final = made[-1] if made else found.subject.exported
-    return Built(found.subject.name, (head.result, *done), final, gate.outcome, found.subject.inputs)
+    asked = None if check is None else check.outcome
+    return Built(found.subject.name, (head.result, *done), final, gate.outcome, found.subject.inputs, asked)
 
 
 def _heads(

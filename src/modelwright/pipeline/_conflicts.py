@@ -25,12 +25,13 @@ def refuse_conflicts(recipe: Layer, source: OnnxSource | HfSource, target: Targe
             cause="the recipe has an export section, which is for Hugging Face models",
             fix="leave export out of the recipe, or give the model that the file was exported from",
         )
-    quantize, compiled, data = (_section(recipe, name) for name in ("quantize", "compile", "data"))
+    quantize, compiled, check, data = (_section(recipe, name) for name in ("quantize", "compile", "check", "data"))
     if quantize and _word(recipe.get("precision")) == "fp32":
         raise _conflict("precision", "fp32", "[quantize]", ", ".join(quantize))
     pairs = (
         ("precision", _word(recipe.get("precision")), "quantize.precision", _word(quantize.get("precision"))),
         ("target", str(target), "compile.target", _target(compiled.get("target"))),
+        ("target", str(target), "check.target", _target(check.get("target"))),
         ("data.samples", data.get("samples"), "quantize.samples", quantize.get("samples")),
     )
     for one, said, other, also in pairs:

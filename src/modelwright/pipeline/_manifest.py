@@ -51,9 +51,10 @@ def _own_folder(source: OnnxSource | HfSource) -> Path | None:
 def assemble(result: BuildResult, store: Store) -> Artifact:
     """The build as one artifact: the final files of every component, and the manifest."""
     inputs = {component.name: component.final.digest for component in result.components}
-    gates = {component.name: component.stages[-1].key.digest for component in result.components}
-    params = {"recipe": _shown(result.recipe), "source": result.source, "identity": result.identity, "gates": gates}
-    key = stage_key(stage="build", version="2", libraries={}, inputs=inputs, params=params)
+    # What the target says may change without a key that tells.
+    judged = {part.name: [part.passed, *(stage.key.digest for stage in part.stages)] for part in result.components}
+    params = {"recipe": _shown(result.recipe), "source": result.source, "identity": result.identity, "judged": judged}
+    key = stage_key(stage="build", version="3", libraries={}, inputs=inputs, params=params)
 
     def produce(workdir: Path) -> Produced:
         (workdir / MANIFEST).write_bytes(sealed(dumps(manifest(result)) + "\n"))

@@ -13,12 +13,13 @@ from modelwright.data import DataSource
 from modelwright.models import HfSource
 from modelwright.pipeline._recipe import Recipe
 from modelwright.plans import Model, ModelInput, Node, Ref
+from modelwright.stages.check import CHECK, CheckOutcome, TargetGate
 from modelwright.stages.compile import COMPILE, CompileOutcome, CompileParams
 from modelwright.stages.export import EXPORT, ExportOutcome, ExportParams
 from modelwright.stages.optimize import OPTIMIZE, OptimizeOutcome, OptimizeParams, find_pass
 from modelwright.stages.place import CLAIM, ClaimParams
 from modelwright.stages.quantize import QUANTIZE, QuantizeOutcome, QuantizeParams, integer_products, steps_of
-from modelwright.stages.validate import VALIDATE, Gate
+from modelwright.stages.validate import VALIDATE, Gate, judged_as
 from modelwright.targets import parse_target, read_cpu
 from modelwright.vocabulary import InputSpec
 
@@ -43,16 +44,24 @@ class BuildSubject:
 
 @dataclass(frozen=True)
 class Route:
-    """What one component goes through for one target: nodes that make the model, the gate, and the compiler."""
+    """What one component goes through for one target: nodes that make the model, the gate, the compiler, and the target
+    itself, which is asked about what they made."""
 
     subject: BuildSubject
     makers: tuple[Node[Any, Any], ...]
     gate: Node[Any, Any]
     compiled: Node[Any, Any] | None
+    check: Node[Any, Any] | None
 
     @property
     def nodes(self) -> tuple[Node[Any, Any], ...]:
-        return (*self.makers, self.gate, *([] if self.compiled is None else [self.compiled]))
+        last = (node for node in (self.compiled, self.check) if node is not None)
+        return (*self.makers, self.gate, *last)
+
+    @property
+    def judges(self) -> tuple[Node[Any, Any], ...]:
+        """Those that make no model."""
+        return (self.gate,) if self.check is None else (self.gate, self.check)
 
 
 def route(subject: BuildSubject, recipe: Recipe, *, force: bool = False) -> Route:
@@ -68,7 +77,8 @@ def route(subject: BuildSubject, recipe: Recipe, *, force: bool = False) -> Rout
         makers.append(quantized)
         model = Ref(quantized)
     gate = _gate(subject, model, recipe, needs)
-    return Route(subject, tuple(makers), gate, _compiled(subject, model, recipe, gate))
+    compiled = _compiled(subject, model, recipe, gate)
+    return Route(subject, tuple(makers), gate, compiled, _check(subject, model, compiled, recipe, gate))
 
 
 def export_node(source: HfSource, recipe: Recipe) -> Node[ExportParams, ExportOutcome]:
@@ -140,7 +150,7 @@ def _gate(
     kernels = {"cpu": digest(read_cpu().features)} if integers else {}
     return Node(
         VALIDATE,
-        Gate(**vars(params), precision="fp32" if quantize is None else quantize.precision, exact_products=exact),
+        Gate(**vars(params), precision=_claimed(recipe), exact_products=exact, inherited=quantize is None),
         {"candidate": model, "reference": subject.exported},
         subject.label,
         given={"data": data},
@@ -156,8 +166,32 @@ def _compiled(
 ) -> Node[CompileParams, CompileOutcome] | None:
     if recipe.compile is None:
         return None
-    given = {"inputs": subject.inputs}
-    return Node(COMPILE, recipe.compile, {"model": model}, subject.label, given=given, needs=(gate,))
+    return Node(COMPILE, recipe.compile, {"model": model}, subject.label, needs=(gate,))
+
+
+def _check(
+    subject: BuildSubject, model: Model | Ref, compiled: Node[Any, Any] | None, recipe: Recipe, gate: Node[Any, Any]
+) -> Node[TargetGate, CheckOutcome] | None:
+    params = recipe.check
+    if params is None:
+        return None
+    data = calibration_of(subject, recipe, seed=recipe.validation.seed)
+    return Node(
+        CHECK,
+        TargetGate(**vars(params), precision=_claimed(recipe)),
+        {"artifact": model if compiled is None else Ref(compiled), "plain": model},
+        subject.label,
+        given={"data": data},
+        marks=_identity("data", data, params.samples),
+        data_bytes=data.size_bytes(),
+        needs=(gate,),
+        open=_open(data),
+    )
+
+
+def _claimed(recipe: Recipe) -> str:
+    """The precision that was made, or that the model came with."""
+    return judged_as(recipe.precision) if recipe.quantize is None else recipe.quantize.precision
 
 
 def _identity(name: str, data: DataSource, samples: int) -> dict[str, str]:

@@ -94,7 +94,7 @@ def _steps(recipe: Recipe, name: str, routes: list[Route], known: Mapping[str, F
             yield _step(found.subject.name, known[node.id], name)
     if not routes:
         present = {"optimize": recipe.optimize, "quantize": recipe.quantize, "validate": recipe.validation}
-        for stage, section in {**present, "compile": recipe.compile}.items():
+        for stage, section in {**present, "compile": recipe.compile, "check": recipe.check}.items():
             if section is not None:
                 yield PlannedStage("each", stage, "later", None)
 

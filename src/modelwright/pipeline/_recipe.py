@@ -14,6 +14,7 @@ from modelwright._output import SEAL, write_output
 from modelwright._typed import MisfitError, typed
 from modelwright.errors import InputError, UsageError, did_you_mean
 from modelwright.models import require_file
+from modelwright.stages.check import CheckParams
 from modelwright.stages.compile import CompileParams
 from modelwright.stages.export import ExportParams
 from modelwright.stages.optimize import OptimizeParams
@@ -24,7 +25,7 @@ from modelwright.vocabulary import Data
 Layer = dict[str, Any]
 _SEALED = "seal"
 _STAGES = ("export", "optimize", "quantize", "compile")
-_SECTIONS = (*_STAGES, "validation")
+_SECTIONS = (*_STAGES, "check", "validation")
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Reasons:
     """Why values are what they are, in words; null where there was nothing to decide."""
 
     reduce_range: str | None = None
+    chip: str | None = None
 
 
 def _told(description: str, default: Any = MISSING) -> Any:
@@ -51,6 +53,7 @@ class Recipe:
     quantize: QuantizeParams | None
     data: Data = _told("Real samples; a word alone is its source.", Data())
     compile: CompileParams | None
+    check: CheckParams | None = _told("What the target itself is asked; null for the CPU.", None)
     validation: ValidateParams = ValidateParams()
     reasons: Reasons = _told("Written by resolving, never read.", Reasons())
 
@@ -94,7 +97,7 @@ def _refuse_old(layer: Layer, origin: str) -> None:
 
 def require_layer(layer: Layer, origin: str) -> None:
     """Every value is of the kind its key wants, before anything is decided by it."""
-    needed = {"export": {"task": ""}, "compile": {"target": ""}}
+    needed = {"export": {"task": ""}, "compile": {"target": ""}, "check": {"target": ""}}
     given = {
         key: {**needed.get(key, {}), **value} if isinstance(value, dict) else value for key, value in layer.items()
     }

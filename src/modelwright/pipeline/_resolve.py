@@ -39,6 +39,7 @@ class RecipeChoices:
     compile: bool | None = None
     opset: int | None = None
     dims: tuple[tuple[str, int], ...] = ()
+    provider_options: tuple[tuple[str, str], ...] = ()
 
 
 def resolve_recipe(
@@ -67,7 +68,8 @@ def resolve_recipe(
     if data.samples is not None and quantize:
         layer["quantize"]["samples"] = data.samples
     _spell_out(layer, source, target, choices, planning=planning)
-    return settle_weights(make_recipe(layer, "the recipe"), target, asked)
+    recipe = settle_weights(make_recipe(layer, "the recipe"), target, asked)
+    return replace(recipe, reasons=replace(recipe.reasons, chip=target.assumption))
 
 
 def _without_false(file: Layer) -> Layer:
@@ -115,6 +117,8 @@ def _defaults(source: OnnxSource | HfSource, target: Target) -> Layer:
         "optimize": {"passes": list(DEFAULT_PASSES)},
         "quantize": None,
         "compile": compiled,
+        # The gate runs on the CPU already.
+        "check": None if target.ep == "cpu" else {"target": str(target)},
         "validation": {},
     }
 
@@ -131,7 +135,22 @@ def _said(choices: RecipeChoices, layer: Layer, target: Target) -> Layer:
     elif choices.compile:
         _require_compiler(target)
         said["compile"] = {"target": str(target)}
+    if choices.provider_options:
+        _give_options(said, layer, choices.provider_options, target)
     return said
+
+
+def _give_options(said: Layer, layer: Layer, options: tuple[tuple[str, str], ...], target: Target) -> None:
+    """To every stage that talks to the EP; options that nobody would see are refused."""
+    talking = [name for name in ("compile", "check") if said.get(name, layer[name]) is not None]
+    if not talking:
+        raise UsageError(
+            f"a build for {target} hands no options to its EP",
+            cause="nothing is compiled and no EP is asked: the gate runs on the CPU as it is",
+            fix="leave `provider_options` out, or name another target",
+        )
+    for name in talking:
+        said[name] = {**(said.get(name) or {}), "provider_options": [list(pair) for pair in options]}
 
 
 def _data(choices: RecipeChoices, layer: Layer, source: OnnxSource | HfSource) -> Data:
@@ -159,8 +178,9 @@ def _spell_out(
     layer: Layer, source: OnnxSource | HfSource, target: Target, choices: RecipeChoices, *, planning: bool
 ) -> None:
     """Presets become passes, and an NPU gets fixed shapes, so that the recipe says what will really run."""
-    if layer["compile"] is not None:
-        layer["compile"] = {**layer["compile"], "target": str(target)}
+    for section in ("compile", "check"):
+        if layer[section] is not None:
+            layer[section] = {**layer[section], "target": str(target)}
     if layer["data"].random and isinstance(layer["validation"], dict):
         layer["validation"] = {"samples": MADE_UP_SAMPLES, **layer["validation"]}
     optimize: dict[str, Any] | None = layer["optimize"]

@@ -14,6 +14,7 @@ from modelwright.pipeline._build import BuildFailure, BuildResult, Built
 from modelwright.pipeline._import import ImportOutcome
 from modelwright.pipeline._recipe import Recipe
 from modelwright.plans import ModelInput, StageResult
+from modelwright.stages.check import CheckOutcome
 from modelwright.stages.compile import CompileOutcome
 from modelwright.stages.export import ExportOutcome, Link
 from modelwright.stages.optimize import OptimizeOutcome
@@ -29,6 +30,7 @@ _OUTCOMES: Mapping[str, type] = {
     "quantize": QuantizeOutcome,
     "validate": ValidateOutcome,
     "compile": CompileOutcome,
+    "check": CheckOutcome,
 }
 _FAMILIES = {family.exit_code: family for family in (UsageError, InputError, ExecutionError, StoreError)}
 
@@ -76,6 +78,7 @@ def _part_of(form: Mapping[str, Any]) -> Built:
         final=typed(ModelInput, form["final"]),
         validation=typed(ValidateOutcome, form["validation"]),
         inputs=typed(InputSpec, form["inputs"]),
+        check=None if form.get("check") is None else typed(CheckOutcome, form["check"]),
     )
 
 

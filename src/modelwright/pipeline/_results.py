@@ -90,6 +90,15 @@ class Analyses(Result):
     kind: ClassVar[str] = "analyze"
 
     analyses: tuple[Analysis, ...]
+    max_fallback: float | None = None
+
+    @property
+    def accepted(self) -> bool | None:
+        """What was asked for: no more left to other EPs than `max_fallback`, or nothing that a target should take."""
+        if self.max_fallback is None:
+            return self.supported
+        shares = [analysis.fallback for analysis in self.analyses]
+        return weakest(None if share is None else share <= self.max_fallback for share in shares)
 
     @property
     def supported(self) -> bool | None:
@@ -97,7 +106,8 @@ class Analyses(Result):
         return weakest(analysis.supported for analysis in self.analyses)
 
     def content(self) -> dict[str, Any]:
-        return {"analyses": [_document(analysis) for analysis in self.analyses]}
+        documents = [_document(analysis) for analysis in self.analyses]
+        return {"accepted": self.accepted, "max_fallback": self.max_fallback, "analyses": documents}
 
     def __iter__(self) -> Iterator[Analysis]:
         return iter(self.analyses)
@@ -113,6 +123,7 @@ def _document(analysis: Analysis) -> dict[str, Any]:
     return {
         **plain(analysis),
         "supported": analysis.supported,
+        "fallback": analysis.fallback,
         "unsupported_nodes": len(analysis.placement.unsupported),
         "copied_bytes": analysis.placement.copied_bytes,
     }

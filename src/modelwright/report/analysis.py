@@ -24,12 +24,13 @@ def render_analyses(found: Analyses, console: rich.console.Console) -> None:
     for analysis in found:
         placed = analysis.placement
         console.print(rich.text.Text.assemble((analysis.target, "bold"), ": ", *_headline(analysis)), soft_wrap=True)
+        if placed.facts is not None and placed.facts.assumed is not None:
+            console.print(rich.text.Text(f"  chip: {placed.facts.assumed}"), soft_wrap=True)
         if placed.status == "placed":
             _render_placed(placed, console)
         for suggestion in analysis.suggestions:
             console.print(_offer(suggestion), soft_wrap=True)
-        if analysis.tried and not analysis.suggestions:
-            console.print(f"  {analysis.tried} changes were tried; none puts more nodes there")
+        _render_tried(analysis, console)
         console.print()
 
 
@@ -64,6 +65,17 @@ def _render_placed(placed: Placement, console: rich.console.Console) -> None:
         console.print(f"  left: {_left(op_type, nodes)}", soft_wrap=True)
 
 
+def _render_tried(analysis: Analysis, console: rich.console.Console) -> None:
+    """What did not help is said too, so that nobody tries it again."""
+    offered = {(item.title, item.how) for item in analysis.suggestions}
+    rest = [item for item in analysis.tried if (item.title, item.how) not in offered]
+    if rest and not offered:
+        console.print(f"  {len(rest)} changes were tried; none puts more nodes there:")
+    for item in rest:
+        words = f"  tried {item.title}{f' ({item.how})' if item.how else ''}: {item.result}"
+        console.print(rich.text.Text(words, style="dim"), soft_wrap=True)
+
+
 def _share(share: EpShare) -> tuple[str, ...]:
     ops = ", ".join(f"{op.op_type} {op.count}" for op in share.op_types[:6])
     more = ", …" if len(share.op_types) > 6 else ""
@@ -80,6 +92,6 @@ def _left(op_type: str, nodes: Sequence[LeftNode]) -> str:
 def _offer(suggestion: Suggestion) -> rich.text.Text:
     return rich.text.Text.assemble(
         ("  try", "cyan"),
-        f" {suggestion.title} ({suggestion.how}): nodes left {suggestion.left_before} → "
-        f"{suggestion.left_after}, partitions {suggestion.partitions_before} → {suggestion.partitions_after}",
+        f" {suggestion.title} ({suggestion.how}): nodes left {suggestion.left_before} → {suggestion.left_after} "
+        f"of {suggestion.nodes_after}, partitions {suggestion.partitions_before} → {suggestion.partitions_after}",
     )

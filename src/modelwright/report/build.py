@@ -9,6 +9,7 @@ from modelwright.pipeline import BuildResult, Builds, Built, ImportOutcome, Plan
 from modelwright.plans import StageResult
 from modelwright.report._tables import Col, fitted
 from modelwright.report._units import human_bytes
+from modelwright.stages.check import CheckOutcome
 from modelwright.stages.compile import CompileOutcome
 from modelwright.stages.export import ExportOutcome
 from modelwright.stages.optimize import OptimizeOutcome
@@ -34,7 +35,7 @@ def render_builds(found: Builds, console: rich.console.Console) -> None:
             console.print(_stages(component, component.name if len(result.components) > 1 else None, console.width))
             _left_out(component, console)
             _gate(component, console)
-        _weights(result, console)
+        _reasons(result, console)
         made = sum(stage.produced for component in result.components for stage in component.stages)
         where = f" Written to {folder}." if folder else " In the store; give -o DIR for a folder."
         word = _WORDS[result.passed]
@@ -139,6 +140,8 @@ def _story(stage: StageResult[Any]) -> str:
             return _validate(outcome)
         case CompileOutcome():
             return _compile(outcome)
+        case CheckOutcome():
+            return _check(outcome)
     return ""
 
 
@@ -195,12 +198,34 @@ def _asked(outcome: ValidateOutcome) -> str:
 def _compile(outcome: CompileOutcome) -> str:
     outside = ", ".join(f"{len(op.nodes)} {op.op_type}" for op in outcome.outside)
     inside = f"all but {outside}" if outside else "the whole graph"
-    ran = "loaded and ran" if outcome.ran else f"loaded; {outcome.run_reason}"
     pieces = "1 partition" if outcome.partitions == 1 else f"{outcome.partitions} partitions"
-    return f"{inside} in {pieces}; {ran}" + (" on the simulator" if outcome.simulated else "")
+    return f"{inside} in {pieces}; loaded back" + (" on the simulator" if outcome.simulated else "")
 
 
-def _weights(result: BuildResult, console: rich.console.Console) -> None:
+def _check(outcome: CheckOutcome) -> str:
+    """`passed on Snapdragon X Elite (simulator): opened, 148 of 149 nodes on it, 2 samples computed, 41.0 dB …`."""
+    if not outcome.opened:
+        return "FAILED: the target does not open it" if outcome.passed is False else "unknown: nobody here to ask"
+    word = {True: "passed", False: "FAILED", None: "opened"}[outcome.passed]
+    where = f"{outcome.chip or 'the target'}{' (simulator)' if outcome.simulated else ''}"
+    parts = [f"{outcome.on_target} of {outcome.nodes} nodes on it"]
+    if outcome.samples:
+        count = "1 sample" if outcome.samples == 1 else f"{outcome.samples} samples"
+        parts.append(f"{count} computed, {_against_cpu(outcome)}")
+    parts += [outcome.reason] if outcome.reason is not None else []
+    return f"{word} on {where}: {'; '.join(parts)}"
+
+
+def _against_cpu(outcome: CheckOutcome) -> str:
+    if outcome.worst_cosine is None and not all(item.identical for item in outcome.outputs):
+        return "no numbers to compare with the CPU's"
+    noise = "no difference" if outcome.sqnr_db is None else f"{outcome.sqnr_db:.1f} dB"
+    return f"{noise} against the CPU"
+
+
+def _reasons(result: BuildResult, console: rich.console.Console) -> None:
+    if (chip := result.recipe.reasons.chip) is not None:
+        console.print(rich.text.Text(f"chip: {chip}"), soft_wrap=True)
     why, params = result.recipe.reasons.reduce_range, result.recipe.quantize
     if why is not None and params is not None:
         console.print(f"{7 if params.reduce_range else 8}-bit weights: {why}", soft_wrap=True)
@@ -219,6 +244,11 @@ def _left_out(component: Built, console: rich.console.Console) -> None:
 def _gate(component: Built, console: rich.console.Console) -> None:
     if component.validation.engine is not None:
         console.print(rich.text.Text(_asked(component.validation)), soft_wrap=True)
+    asked = component.check
+    if asked is not None and asked.passed is not True:
+        style = "red" if asked.passed is False else "yellow"
+        words = ("target", style), f": {asked.reason}; {asked.fix}"
+        console.print(rich.text.Text.assemble(*words), soft_wrap=True)
     for check in component.validation.checks:
         if check.passed is False:
             words = (f"gate: {check.name}", "red"), f": {check.detail}"

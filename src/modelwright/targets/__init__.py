@@ -20,10 +20,11 @@ from modelwright.targets._placement import (
     PlacedNode,
     Placement,
     PlacementStatus,
+    placed_and_used,
     placement,
 )
 from modelwright.targets._plugins import LIBRARIES_VARIABLE, Plugin, installed_plugins, library_digest
-from modelwright.targets._probe import Builtin, EpDevice, new_options
+from modelwright.targets._probe import Builtin, EpDevice, new_options, one_line
 from modelwright.targets._products import products_saturate
 from modelwright.targets._reference_sessions import open_as_meant, open_as_written, open_exact
 from modelwright.targets._session import (
@@ -34,6 +35,7 @@ from modelwright.targets._session import (
     NotBound,
     SessionFacts,
     SessionTensor,
+    explained,
     open_session,
 )
 from modelwright.targets._survey import EpRow, RuntimeRow, Status, Survey, survey
@@ -43,6 +45,7 @@ from modelwright.targets.eps import (
     DeviceOp,
     DeviceTrace,
     EpAdapter,
+    Explanation,
     Refusal,
     TensorRule,
     TraceProblem,
@@ -69,6 +72,7 @@ __all__ = [
     "EpRow",
     "EpShare",
     "ExecutionProvider",
+    "Explanation",
     "GraphOptimization",
     "Host",
     "LeftNode",
@@ -93,6 +97,7 @@ __all__ = [
     "adapter_of",
     "bind",
     "catalogue",
+    "explained",
     "installed_plugins",
     "known_targets",
     "library_digest",
@@ -100,12 +105,14 @@ __all__ = [
     "mapped_data",
     "new_options",
     "on_this_host",
+    "one_line",
     "open_as_meant",
     "open_as_written",
     "open_exact",
     "open_session",
     "parse_target",
     "parse_targets",
+    "placed_and_used",
     "placement",
     "products_saturate",
     "read_cpu",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from modelwright._dataclass import dataclass
@@ -95,6 +96,7 @@ def bind(target: Target, spec: SessionSpec | None = None, *, virtual: bool = Fal
     if plugin is None:
         return _builtin(target, wanted)
     name, library, backend = locate_plugin(plugin, target.device_entry.backend)
+    _refuse_unknown(name, library, spec.provider_options or {})
     _register(f"{name}.virtual" if virtual else name, library)
     device, simulated = _choose(target, library, virtual)
     wanted = {key: value for key, value in wanted.items() if key not in target.adapter.device_words}
@@ -180,6 +182,20 @@ def _register(name: str, library: str) -> None:
             cause=one_line(error),
             fix=f"check that {library} fits onnxruntime",
         ) from None
+
+
+def _refuse_unknown(name: str, library: str, options: Mapping[str, str]) -> None:
+    """EPs pass over options that they do not know without a word; one that reads an option has its name inside."""
+    if not options:
+        return
+    content = Path(library).read_bytes()
+    for key in options:
+        if key.encode() + b"\0" not in content:
+            raise UsageError(
+                f"{name} does not know the option {key}",
+                cause=f"{Path(library).name} holds no such name, and would pass over it without a word",
+                fix=f"leave {key} out, or check its spelling in the EP's documentation",
+            )
 
 
 def _choose(target: Target, library: str, virtual: bool) -> tuple[Any, bool]:

@@ -18,20 +18,22 @@ DeviceKind = Literal["npu", "gpu", "cpu"]
 
 @dataclass(frozen=True)
 class Device:
-    """One kind of device an EP can drive, with what `auto` means there."""
+    """One kind of device an EP can drive, with what `auto` means there; `soc` is assumed where no chip is named."""
 
     kind: DeviceKind
     precision: str
     options: Mapping[str, str] = field(default_factory=dict)
     backend: str | None = None
+    soc: str | None = None
 
 
 @dataclass(frozen=True)
 class Soc:
-    """A chip by its market name, and what its EP calls it."""
+    """A chip by its market name, and what its EP calls it. Without `fp16` it computes no float operators."""
 
     title: str
     words: Mapping[str, str]
+    fp16: bool = True
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,9 @@ def _provider(row: dict[str, Any]) -> ExecutionProvider:
     """Turn a table row into a value; a key we do not know is a TypeError here, caught by the tests."""
     row = dict(row)
     row["devices"] = tuple(Device(**device) for device in row["devices"])
-    row["socs"] = {name: Soc(soc.pop("title"), soc) for name, soc in row.get("socs", {}).items()}
+    row["socs"] = {
+        name: Soc(soc.pop("title"), fp16=soc.pop("fp16", True), words=soc) for name, soc in row.get("socs", {}).items()
+    }
     row["chip_keys"] = {key: tuple(values) for key, values in row.get("chip_keys", {}).items()}
     for key in ("aliases", "platforms", "simulator"):
         row[key] = tuple(row.get(key, ()))

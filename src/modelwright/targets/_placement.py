@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Literal
 
@@ -25,13 +25,14 @@ from modelwright.targets._assignment import (
 )
 from modelwright.targets._binding import SessionSpec, bind
 from modelwright.targets._eplog import captured_output, failed_claim
-from modelwright.targets._session import AssignedGroup, ModelBytes, NotBound, SessionFacts, open_session
+from modelwright.targets._session import AssignedGroup, BoundSession, ModelBytes, NotBound, SessionFacts, open_session
 from modelwright.targets._sizes import tensor_bytes
 from modelwright.targets._target import Target
 from modelwright.targets.eps import Refusal
 from modelwright.worker import task
 
 PlacementStatus = Literal["placed", "failed", "unknown"]
+_CONTEXT_FILE = "ep.context_file_path"
 _NO_FALLBACK = "session.disable_cpu_ep_fallback"
 _VERBOSE = 0
 _LOOK = "check the EP's options and libraries with `wright sys`; its own words are in the worker's log"
@@ -142,10 +143,24 @@ class Placement:
 @task
 def placement(model: str, target: Target, spec: SessionSpec | None = None, *, cpu_fallback: bool = True) -> Placement:
     """Ask the target's EP about the model as it is: no graph optimizations unless the spec turns them on."""
+    return placed_and_used(model, target, _quick(target, spec), cpu_fallback=cpu_fallback)
+
+
+def placed_and_used(
+    model: str,
+    target: Target,
+    spec: SessionSpec,
+    use: Callable[[BoundSession], None] | None = None,
+    *,
+    cpu_fallback: bool = True,
+) -> Placement:
+    """The placement, and `use` made of the very session that told it."""
     started = time.perf_counter()
     graph = load(model)
     asked = question(graph)
-    answer = _ask(source(graph, asked), target, _spec(target, spec, cpu_fallback))
+    # A compiled model that is opened from memory still has its binary beside the file.
+    spec = replace(spec, config={_CONTEXT_FILE: str(graph.path), **(spec.config or {})})
+    answer = _ask(source(graph, asked), target, _spec(target, spec, cpu_fallback), use)
     found = Placement(str(target), "placed", None, None, len(asked.items), cpu_fallback=cpu_fallback)
     if isinstance(answer, _NotPlaced):
         found = replace(found, status=answer.status, reason=answer.reason, fix=answer.fix, virtual=answer.virtual)
@@ -183,18 +198,23 @@ class _NotPlaced:
     virtual: bool = False
 
 
-def _spec(target: Target, spec: SessionSpec | None, cpu_fallback: bool) -> SessionSpec:
+def _quick(target: Target, spec: SessionSpec | None) -> SessionSpec:
     spec = spec or SessionSpec(graph_optimization="disabled")
+    return replace(spec, provider_options={**target.adapter.quick_options, **(spec.provider_options or {})})
+
+
+def _spec(target: Target, spec: SessionSpec, cpu_fallback: bool) -> SessionSpec:
     return replace(
         spec,
         config={_NO_FALLBACK: "0" if cpu_fallback else "1", **(spec.config or {})},
-        provider_options={**target.adapter.quick_options, **(spec.provider_options or {})},
         allow_unused=True,
         log_severity=_VERBOSE if target.adapter.tells_why else spec.log_severity,
     )
 
 
-def _ask(model: str | ModelBytes, target: Target, spec: SessionSpec) -> _Placed | _NotPlaced:
+def _ask(
+    model: str | ModelBytes, target: Target, spec: SessionSpec, use: Callable[[BoundSession], None] | None
+) -> _Placed | _NotPlaced:
     absent = _bind_error(target, spec, virtual=False)
     if absent is not None and _bind_error(target, spec, virtual=True) is not None:
         return _NotPlaced("unknown", absent.cause, absent.fix)
@@ -202,11 +222,14 @@ def _ask(model: str | ModelBytes, target: Target, spec: SessionSpec) -> _Placed 
     try:
         with captured_output() as output, open_session(model, target, spec, virtual=virtual) as session:
             facts, groups = session.facts, session.assignment()
+            if use is not None:
+                use(session)
     except NotBound as error:
         return _NotPlaced("unknown", error.cause, error.fix, virtual)
     except ExecutionError as error:
         if absent is None:
-            return _NotPlaced("failed", error.cause, _LOOK)
+            known = target.adapter.explain(error.cause, target.soc)
+            return _NotPlaced("failed", error.cause, _LOOK if known is None else known.fix)
         reason = f"{absent.cause}; the EP's virtual device cannot answer either: {error.cause}"
         return _NotPlaced("unknown", reason, absent.fix, virtual)
     broken = failed_claim(output.text)

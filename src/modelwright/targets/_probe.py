@@ -6,7 +6,9 @@ Imported by foreign interpreters too, so: standard library, numpy and onnxruntim
 from __future__ import annotations
 
 import importlib
+import re
 import sys
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +30,8 @@ _ONE_ADD = bytes.fromhex(
     "08083a3d0a0e0a01780a017812017922034164641201675a130a0178120e0a0c080112080a0208010a02080462130a0179"
     "120e0a0c080112080a0208010a02080442040a001011"
 )
+_LONGEST = 600
+_PLACES = re.compile(r"Exception from \S+\.\w+:\d+:\s*")
 
 
 @dataclass(frozen=True)
@@ -158,4 +162,5 @@ def _proof(options: Any, ep_name: str, providers: list[str] | None) -> str | Non
 
 
 def one_line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__
+    """The text of an error without line breaks and places in C++ files, short enough to be read; no word is cut."""
+    return textwrap.shorten(_PLACES.sub("", str(error)), _LONGEST, placeholder=" …") or type(error).__name__

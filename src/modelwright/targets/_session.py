@@ -26,6 +26,7 @@ from modelwright.targets._binding import (
 )
 from modelwright.targets._probe import one_line
 from modelwright.targets._target import Target
+from modelwright.targets.eps import Explanation
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,7 +62,8 @@ class SessionTensor:
 
 @dataclass(frozen=True)
 class SessionFacts:
-    """What was asked for and what was bound, as read back from the session."""
+    """What was asked for and what was bound, as read back from the session. `assumed` says which chip stands in for one
+    that was not named."""
 
     target: str
     ep: str
@@ -77,6 +79,7 @@ class SessionFacts:
     nodes_per_ep: Mapping[str, int]
     simulated: bool
     create_s: float
+    assumed: str | None = None
 
     @property
     def engine(self) -> str:
@@ -206,11 +209,14 @@ def _create(model: str | ModelBytes, binding: Binding, spec: SessionSpec) -> Any
         if type(error).__name__ in _FILE_ERRORS:
             fix = "check the path, and the model with `wright inspect`"
             raise InputError("onnxruntime cannot read the model", cause=cause, fix=fix) from None
-        raise ExecutionError(
-            f"{binding.target} cannot open the model",
-            cause=cause,
-            fix=f"run `wright analyze --target {binding.target}` to see what the EP takes",
-        ) from None
+        said = explained(binding.target, cause)
+        raise ExecutionError(f"{binding.target} cannot open the model", cause=said.cause, fix=said.fix) from None
+
+
+def explained(target: Target, words: str) -> Explanation:
+    """What the EP's words about a failure mean for this target; its own words where it says so itself."""
+    fix = f"run `wright analyze --target {target}` to see what the EP takes"
+    return target.adapter.explain(words, target.soc) or Explanation(words, fix)
 
 
 def _verified(session: Any, binding: Binding, spec: SessionSpec, elapsed: float) -> SessionFacts:
@@ -236,6 +242,7 @@ def _verified(session: Any, binding: Binding, spec: SessionSpec, elapsed: float)
         nodes_per_ep=_used(session, binding, spec),
         simulated=binding.simulated,
         create_s=elapsed,
+        assumed=binding.target.assumption,
     )
 
 

@@ -15,6 +15,10 @@ else:
     onnx = lazy("onnx")
 
 
+_PAIRS = ("QuantizeLinear", "DequantizeLinear")
+_WIDE_PAIRS = 21
+
+
 def tensor_bytes(graph: Graph, names: Iterable[str]) -> dict[str, int | None]:
     """Bytes by tensor name; None where the shape is dynamic or unknown even after shape inference."""
     wanted = set(names)
@@ -28,10 +32,25 @@ def tensor_bytes(graph: Graph, names: Iterable[str]) -> dict[str, int | None]:
 
 def _inferred(graph: Graph, wanted: set[str]) -> dict[str, int | None]:
     try:
-        return _declared(onnx.shape_inference.infer_shapes(graph.model).graph, wanted)
+        return _declared(onnx.shape_inference.infer_shapes(_standard(graph.model)).graph, wanted)
     except (onnx.shape_inference.InferenceError, ValueError):
         # Inference is a bonus here: a model over 2 GiB or with odd operators keeps its unknown sizes.
         return {}
+
+
+def _standard(model: onnx.ModelProto) -> onnx.ModelProto:
+    """With onnxruntime's own Q and DQ (16 bits before opset 21) under the names that inference knows."""
+    ours = [node for node in model.graph.node if node.op_type in _PAIRS and node.domain == "com.microsoft"]
+    if not ours:
+        return model
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    for node in copy.graph.node:
+        if node.op_type in _PAIRS:
+            node.domain = ""
+    for opset in copy.opset_import:
+        opset.version = max(opset.version, _WIDE_PAIRS) if opset.domain == "" else opset.version
+    return copy
 
 
 def _declared(graph: onnx.GraphProto, wanted: set[str]) -> dict[str, int | None]:

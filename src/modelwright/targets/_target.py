@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 from modelwright._dataclass import dataclass
 from modelwright.errors import UsageError, did_you_mean
-from modelwright.targets._catalogue import Device, ExecutionProvider, catalogue
+from modelwright.targets._catalogue import Device, ExecutionProvider, Soc, catalogue
 from modelwright.targets.eps import EpAdapter, adapter_of
 
 ISA = "isa"
+SOC = "soc"
 THIS_HOST = "host"
 
 
@@ -67,7 +68,8 @@ class Target:
 
     @property
     def names_chip(self) -> bool:
-        """Is there a chip a compiler can be told? An instruction set is the quantizer's business."""
+        """Was a chip asked for? One that is only assumed is no reason to compile for it alone, and an instruction set
+        is the quantizer's business."""
         return any(key != ISA for key, _ in self.chip)
 
     @property
@@ -76,9 +78,37 @@ class Target:
         return {**self.device_entry.options, **self._chip_options}
 
     @property
+    def soc(self) -> Soc | None:
+        """The chip that is compiled for, named or assumed; None for one that is not in the table."""
+        return self.provider.socs.get(dict(self.chip).get(SOC) or self._assumed_soc or "")
+
+    @property
+    def assumption(self) -> str | None:
+        """Which chip stands in where none is named, and how to name another."""
+        name = self._assumed_soc
+        if name is None:
+            return None
+        said = "only its architecture is named" if self.chip else "no chip is named"
+        known = ", ".join(self.provider.socs)
+        return (
+            f"{said}, so it is taken to be {self.provider.socs[name].title}; "
+            f"{Target(self.ep, self.device)}:{SOC}=NAME names another ({known})"
+        )
+
+    @property
+    def _assumed_soc(self) -> str | None:
+        """The device's usual one if it fits what is named, else the first that does."""
+        chip, usual = dict(self.chip), self.device_entry.soc
+        if usual is None or SOC in chip:
+            return None
+        fitting = [name for name, soc in self.provider.socs.items() if chip.items() <= soc.words.items()]
+        return usual if usual in fitting else next(iter(fitting), None)
+
+    @property
     def _chip_options(self) -> dict[str, str]:
         chip = {key: value for key, value in self.chip if key != ISA}
-        return self.adapter.chip_options(self.provider, chip)
+        assumed = self._assumed_soc
+        return self.adapter.chip_options(self.provider, chip if assumed is None else {**chip, SOC: assumed})
 
 
 def parse_target(text: str | Target) -> Target:

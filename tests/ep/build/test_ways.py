@@ -7,10 +7,8 @@ import onnx
 import pytest
 from onnx import helper
 
-from modelwright.data import DataSource
 from modelwright.models import OnnxSource
 from modelwright.pipeline import RecipeChoices, build, resolve_recipe
-from modelwright.stages.validate import Gate, run_validate
 from modelwright.store import Store
 from modelwright.targets import parse_target, products_saturate
 from support.models import save
@@ -87,6 +85,7 @@ def test_a_model_that_came_quantized_is_not_blamed_for_its_kernels(source, tmp_p
     )
     with Store(tmp_path / "store") as store:
         built = build(source, recipe, store=store).components[0].final
-        path = str(built.artifact.path_of(built.files[0].name))
-        answer = run_validate(path, path, str(tmp_path), Gate(precision="fp32"), DataSource())
+        came = OnnxSource(str(built.artifact.path_of(built.files[0].name)))
+        answer = build(came, resolve_recipe(came, parse_target("cpu")), store=store).components[0].validation
     assert (answer.passed, answer.decided_by, answer.worst_cosine) == (True, "as written", 1.0)
+    assert (answer.precision, answer.bound) == ("w8a8", 0.9)

@@ -1,4 +1,4 @@
-"""Compiling for a chip this machine does not have; what does not load and run does not count."""
+"""Compiling for a chip this machine does not have; what does not load does not count."""
 
 import hashlib
 import importlib.util
@@ -11,7 +11,7 @@ import pytest
 
 from ep.compile import tasks
 from ep.compile.nets import SHAPE, resnet18, w8a16
-from ep.session.nets import conv_between, conv_relu, not_a_number
+from ep.session.nets import conv_between, conv_relu
 from modelwright.errors import ExecutionError, InputError
 from modelwright.graph import load, summary
 from modelwright.stages.compile import CompileParams, run_compile
@@ -49,11 +49,10 @@ def digests(folder):
 
 
 @needs_simulator
-def test_a_model_compiles_for_x_elite_loads_back_and_runs(compiled, tmp_path):
+def test_a_model_compiles_for_x_elite_and_loads_back(compiled, tmp_path):
     outcome, folder = compiled(conv_relu(tmp_path))
     assert outcome.files == ("model.onnx", "model_qnn.bin")
     assert outcome.simulated
-    assert outcome.ran
     assert (outcome.nodes, outcome.partitions, outcome.outside_count) == (4, 1, 0)
     assert dict(outcome.options)["soc_model"] == "60"
     context = summary(load(folder / "model.onnx")).ep_context[0]
@@ -76,8 +75,7 @@ def test_every_architecture_gets_a_binary_of_its_own(compiled, tmp_path):
     model = conv_relu(tmp_path)
     found = set()
     for arch in ("68", "73", "75", "79", "81"):
-        outcome, folder = compiled(model, f"qnn-npu:htp_arch={arch}")
-        assert outcome.ran
+        _, folder = compiled(model, f"qnn-npu:htp_arch={arch}")
         found.add(digests(folder)["model_qnn.bin"])
     assert len(found) == 5
 
@@ -111,22 +109,6 @@ def test_a_late_expanded_function_is_named_in_the_fix(compiled, tmp_path):
     with pytest.raises(ExecutionError) as caught:
         compiled(conv_between(tmp_path, "Mish", opset=18))
     assert "Mish" in caught.value.fix
-
-
-@needs_simulator
-def test_results_that_are_no_numbers_do_not_count(compiled, tmp_path):
-    with pytest.raises(ExecutionError, match="gives no numbers") as caught:
-        # Older architectures have no NaN: 73 gives -131008 instead, which only a comparison can catch.
-        compiled(not_a_number(tmp_path), "qnn-npu:htp_arch=81")
-    assert "NaN or infinite" in caught.value.cause
-
-
-@needs_simulator
-def test_a_simulated_run_that_takes_too_long_is_reported_not_hidden(compiled, tmp_path):
-    outcome, _ = compiled(conv_relu(tmp_path), check_limit_s=0.0)
-    assert not outcome.ran
-    assert outcome.run_s is None
-    assert "did not end within 0 s" in outcome.run_reason
 
 
 @needs_simulator
@@ -164,7 +146,6 @@ def test_openvino_compiles_for_an_intel_cpu_and_gives_the_same_bytes_twice(compi
         (outcome, first), (_, second) = compiled(model, "openvino-cpu"), compiled(model, "openvino-cpu")
     except ExecutionError as error:
         pytest.skip(error.cause)
-    assert outcome.ran
     assert not outcome.simulated
     assert digests(first) == digests(second)
 
@@ -176,7 +157,6 @@ def test_a_resnet18_size_w8a16_model_for_x_elite_stays_close_to_fp32(compiled, t
     quantized = w8a16(fp32, tmp_path / "w8a16.onnx")
     assert summary(load(quantized)).precision.label == "w8a16"
     outcome, folder = compiled(quantized)
-    assert outcome.ran
     assert {op.op_type for op in outcome.outside} <= {"QuantizeLinear", "DequantizeLinear"}
     feeds = {"x": np.random.default_rng(9).standard_normal(SHAPE, dtype=np.float32)}
     call = tasks.outputs_of.call(str(folder / "model.onnx"), ELITE, feeds)

@@ -178,6 +178,16 @@ def test_an_ep_that_breaks_when_asked_is_a_failure_not_a_cpu_placement(tmp_path)
     assert found.eps == ()
 
 
+@needs_simulator
+def test_float_operators_open_where_no_chip_is_named_and_a_chip_without_fp16_is_named_as_the_reason(tmp_path):
+    path = conv_between(tmp_path, "Gelu", opset=20)
+    assert shares(ask(path, "qnn-npu")) == {QNN: 3}
+    refused = ask(path, "qnn-npu:soc=sm8350")
+    assert refused.status == "failed"
+    assert "Snapdragon 888 has none" in refused.reason
+    assert "w8a16" in refused.fix
+
+
 @pytest.mark.skipif(not on_x86_linux, reason="what is missing depends on the platform")
 @pytest.mark.parametrize("target", ["dml-gpu", "webgpu-gpu", "vitisai-npu", "openvino-npu", "qnn-gpu"])
 def test_what_cannot_be_asked_here_is_unknown_with_a_reason(tmp_path, target):

@@ -232,3 +232,19 @@ def test_a_recipe_that_contradicts_itself_or_its_model_is_refused(source, layer,
     with pytest.raises(WrightError) as caught:
         resolve_recipe(source, parse_target("cpu"), file=layer)
     assert re.search(why, caught.value.cause)
+
+
+def test_options_of_the_ep_go_wherever_it_compiles_or_is_asked_and_nowhere_else(source):
+    choices = RecipeChoices(provider_options=(("vtcm_mb", "4"),))
+    chip = resolve_recipe(source, parse_target("qnn-npu:soc=x-elite"), choices)
+    assert chip.compile.provider_options == chip.check.provider_options == (("vtcm_mb", "4"),)
+    assert resolve_recipe(source, parse_target("qnn-npu"), choices).compile is None
+    with pytest.raises(UsageError, match="hands no options"):
+        resolve_recipe(source, parse_target("cpu"), choices)
+    with pytest.raises(UsageError, match="hands no options"):
+        resolve_recipe(source, parse_target("qnn-npu"), choices, {"check": False})
+
+
+def test_every_target_but_the_cpu_is_asked_itself(source):
+    asked = {name: resolve_recipe(source, parse_target(name)).check for name in ("cpu", "cpu:isa=vnni", "qnn-npu")}
+    assert [name for name, check in asked.items() if check is not None] == ["qnn-npu"]

@@ -1,6 +1,8 @@
 """The sentence of `analyze` counts what runs."""
 
-from modelwright.pipeline import Analysis
+import pytest
+
+from modelwright.pipeline import Analyses, Analysis
 from modelwright.report.analysis import headline
 from modelwright.targets import EpShare, LeftNode, Placement
 
@@ -9,4 +11,16 @@ def test_constants_are_not_counted_among_the_nodes_an_ep_was_asked_about() -> No
     left = tuple(LeftNode(f"conv{number}", "Conv", "", "CPUExecutionProvider", None) for number in range(30))
     alone = EpShare("CPUExecutionProvider", 30, 0, 1, ())
     placed = Placement("qnn-npu", "placed", None, None, nodes=48, eps=(alone,), left=left)
-    assert "leaves 30 of 30 nodes" in headline(Analysis("m.onnx", "qnn-npu", (), placed, (), 0))
+    assert "leaves 30 of 30 nodes" in headline(Analysis("m.onnx", "qnn-npu", (), placed, (), ()))
+
+
+@pytest.mark.parametrize(
+    ("left", "most", "accepted"),
+    [(0, None, True), (1, None, False), (1, 0.02, True), (3, 0.02, False), (2, 0.02, True), (None, 0.02, None)],
+)
+def test_the_gate_of_analyze_counts_what_is_left_of_what_runs(left, most, accepted) -> None:
+    nodes = tuple(LeftNode(f"n{number}", "Shrink", "", "CPUExecutionProvider", None) for number in range(left or 0))
+    shares = EpShare("QNNExecutionProvider", 100 - len(nodes), 0, 1, ()), EpShare("CPU", len(nodes), 0, 1, ())
+    status = "unknown" if left is None else "placed"
+    placed = Placement("qnn-npu", status, None, None, nodes=100, eps=shares, left=nodes)
+    assert Analyses((Analysis("m.onnx", "qnn-npu", (), placed, (), ()),), most).accepted is accepted

@@ -5,7 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modelwright.errors import UsageError
-from modelwright.targets import Cpu, Target, _isa, catalogue, known_targets, make_target, on_this_host, parse_target
+from modelwright.targets import (
+    Cpu,
+    Target,
+    _isa,
+    catalogue,
+    explained,
+    known_targets,
+    make_target,
+    on_this_host,
+    parse_target,
+)
 
 
 @pytest.mark.parametrize(
@@ -162,3 +172,36 @@ def test_this_host_is_named_by_the_best_it_has(monkeypatch, features, isa):
 def test_no_two_eps_share_a_spelling():
     spellings = [spelling for ep in catalogue().eps for spelling in set(ep.spellings)]
     assert len(spellings) == len(set(spellings))
+
+
+@pytest.mark.parametrize(
+    ("text", "soc_model", "words"),
+    [
+        ("qnn-npu", "60", "no chip is named, so it is taken to be Snapdragon X Elite"),
+        ("qnn-npu:htp_arch=75", "57", "only its architecture is named, so it is taken to be Snapdragon 8 Gen 3"),
+        ("qnn-npu:soc=sm8750", "69", None),
+        ("qnn-npu:soc=999", "999", None),
+        ("qnn-gpu", None, None),
+        ("openvino-npu", None, None),
+    ],
+)
+def test_a_chip_that_is_not_named_is_assumed_and_said(text, soc_model, words):
+    target = parse_target(text)
+    assert target.provider_options.get("soc_model") == soc_model
+    assert (target.assumption is None) if words is None else target.assumption.startswith(words)
+
+
+def test_an_assumed_chip_is_no_part_of_the_target_and_no_reason_to_compile():
+    assert str(parse_target("qnn-npu")) == "qnn-npu"
+    assert not parse_target("qnn-npu").names_chip
+    assert parse_target("qnn-npu:htp_arch=75").names_chip
+
+
+def test_float_operators_that_meet_a_chip_without_fp16_are_told_from_a_lack_of_memory():
+    words = "Failed to finalize QNN graph. Error: QNN_COMMON_ERROR_MEM_ALLOC: Memory allocation related error"
+    found = explained(parse_target("qnn-npu:soc=sm8350"), words)
+    assert "Snapdragon 888 has none" in found.cause
+    assert "w8a16" in found.fix
+    assert "may have none" in explained(parse_target("qnn-npu:soc=999"), words).cause
+    assert explained(parse_target("qnn-npu"), words).cause == words
+    assert explained(parse_target("qnn-npu:soc=sm8350"), "something else").cause == "something else"

@@ -99,8 +99,8 @@ def _left(placed: Placement, suffix: str) -> Section:
 
 def _tried(analysis: Analysis, suffix: str) -> Section:
     if not analysis.suggestions:
-        words = f"{analysis.tried} changes were tried; none puts more nodes there."
-        return Section(f"What helps{suffix}", paragraph(words))
+        words = "; ".join(f"{item.title}: {item.result}" for item in analysis.tried)
+        return Section(f"What helps{suffix}", paragraph(f"Tried, and none puts more nodes there: {words}."))
     columns = [Column("change", long=True), Column("how")]
     columns += [Column(title, True) for title in ("left before", "left after", "pieces before", "pieces after")]
     rows = [
@@ -114,7 +114,7 @@ def _tried(analysis: Analysis, suffix: str) -> Section:
         )
         for item in analysis.suggestions
     ]
-    hint = f"{analysis.tried} changes were tried, and the placement measured"
+    hint = f"{len(analysis.tried)} changes were tried, and the placement measured"
     return Section(f"What helps{suffix}", table(columns, rows, by=3, down=False), hint)
 
 

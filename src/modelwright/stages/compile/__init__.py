@@ -1,4 +1,4 @@
-"""A model into an EPContext model for one target, checked by loading and running it."""
+"""A model into an EPContext model for one target, checked by loading it back."""
 
 from typing import TYPE_CHECKING
 

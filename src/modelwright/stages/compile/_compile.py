@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING, Any
 from modelwright._lazy import lazy
 from modelwright.errors import ExecutionError, InputError
 from modelwright.graph import Graph, load
-from modelwright.stages.compile._check import CompileCheck, check
 from modelwright.stages.compile._types import CompileOutcome, CompileParams, OutsideOp
 from modelwright.targets import (
     Binding,
+    SessionFacts,
     SessionSpec,
     Target,
     bind,
+    explained,
     mapped_data,
+    one_line,
+    open_session,
     parse_target,
     session_options,
 )
-from modelwright.vocabulary import InputSpec
 from modelwright.worker import progress, task
 
 if TYPE_CHECKING:
@@ -36,12 +38,11 @@ _compiled_here: list[str] = []
 
 
 @task
-def run_compile(model: str, workdir: str, params: CompileParams, inputs: InputSpec = ()) -> CompileOutcome:
-    """Compile into `workdir`, load the result back, run it. Whatever fails, nothing counts as compiled.
+def run_compile(model: str, workdir: str, params: CompileParams) -> CompileOutcome:
+    """Compile into `workdir` and load the result back. Whatever fails, nothing counts as compiled.
 
     One call per process: compilers number their graphs from the start of the process, so the bytes of a
     second compilation depend on the first. The model goes in as bytes: its path would shape the result too.
-    `inputs` is what the export recorded about them.
     """
     target = parse_target(params.target)
     _require_compiler(target)
@@ -55,10 +56,9 @@ def run_compile(model: str, workdir: str, params: CompileParams, inputs: InputSp
     output = Path(workdir, MAIN_FILE)
     _compile(graph, binding, spec, params.embed, output)
     compile_s = time.perf_counter() - started
-    progress("checking", 0.5)
-    compiled = load(output)
-    checked = check(compiled, target, spec, params.check_limit_s, inputs)
-    return _outcome(graph, compiled, checked, compile_s)
+    progress("loading it back", 0.8)
+    with open_session(str(output), target, spec) as session:
+        return _outcome(graph, load(output), session.facts, compile_s)
 
 
 def _compile(graph: Graph, binding: Binding, spec: SessionSpec, embed: bool, output: Path) -> None:
@@ -85,8 +85,8 @@ def _compile(graph: Graph, binding: Binding, spec: SessionSpec, embed: bool, out
 
 
 def _failed(graph: Graph, target: Target, error: Exception) -> ExecutionError:
-    text = " ".join(str(error).split())[:400]
-    fix = f"run `wright analyze --target {target}` to see what the EP takes"
+    said = explained(target, one_line(error))
+    text, fix = said.cause, said.fix
     known = {schema.name for schema in onnx.defs.get_function_ops()}
     functions = sorted({node.op_type for node in graph.model.graph.node if node.op_type in known})
     if "invalid node" in text and functions:
@@ -95,7 +95,7 @@ def _failed(graph: Graph, target: Target, error: Exception) -> ExecutionError:
     return ExecutionError(f"{target} could not compile {graph.path.name}", cause=text, fix=fix)
 
 
-def _outcome(graph: Graph, compiled: Graph, checked: CompileCheck, compile_s: float) -> CompileOutcome:
+def _outcome(graph: Graph, compiled: Graph, facts: SessionFacts, compile_s: float) -> CompileOutcome:
     nodes = list(compiled.model.graph.node)
     contexts = [node for node in nodes if node.op_type == _EP_CONTEXT]
     outside: dict[str, list[str]] = {}
@@ -103,7 +103,6 @@ def _outcome(graph: Graph, compiled: Graph, checked: CompileCheck, compile_s: fl
         if node.op_type != _EP_CONTEXT:
             outside.setdefault(node.op_type, []).append(node.name or node.output[0])
     folder = compiled.path.parent
-    facts = checked.facts
     return CompileOutcome(
         target=facts.target,
         ep=facts.ep,
@@ -117,9 +116,6 @@ def _outcome(graph: Graph, compiled: Graph, checked: CompileCheck, compile_s: fl
         files=tuple(sorted(path.name for path in folder.iterdir())),
         compile_s=compile_s,
         load_s=facts.create_s,
-        ran=checked.ran,
-        run_s=checked.run_s,
-        run_reason=checked.reason,
     )
 
 

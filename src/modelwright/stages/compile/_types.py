@@ -10,15 +10,11 @@ from modelwright.worker import RemoteTask
 
 @dataclass(frozen=True)
 class CompileParams:
-    """`target` in its text form (`qnn-npu:soc=x-elite`). `embed` puts the binary into the .onnx file.
-
-    `check_limit_s` bounds the check run where a simulator computes; on a device the run must end.
-    """
+    """`target` in its text form (`qnn-npu:soc=x-elite`). `embed` puts the binary into the .onnx file."""
 
     target: str
     embed: bool = False
     provider_options: tuple[tuple[str, str], ...] = ()
-    check_limit_s: float = 120.0
 
 
 @dataclass(frozen=True)
@@ -31,7 +27,7 @@ class OutsideOp:
 
 @dataclass(frozen=True)
 class CompileOutcome:
-    """Facts of a compiled model. `ran` is False only where a simulator did not end in time: `run_reason`."""
+    """Facts of a compiled model that was loaded back."""
 
     target: str
     ep: str
@@ -45,9 +41,6 @@ class CompileOutcome:
     files: tuple[str, ...]
     compile_s: float
     load_s: float
-    ran: bool
-    run_s: float | None
-    run_reason: str | None
 
     @property
     def outside_count(self) -> int:
@@ -61,12 +54,11 @@ def _library(params: CompileParams) -> dict[str, str]:
 
 COMPILE = Stage(
     name="compile",
-    version="1",
+    version="3",
     params=CompileParams,
     outcome=CompileOutcome,
     task=RemoteTask("modelwright.stages.compile._compile:run_compile"),
     packages=tuple(catalogue().packages(compilers=True)),
-    # Simulated inference is slow, so it gets longer than it would need on a device.
     patience_s=3600.0,
     alone=True,
     host=_library,

@@ -51,7 +51,7 @@ def _asked(outcome: ClaimOutcome) -> bool:
 
 CLAIM = Stage(
     name="claim",
-    version="1",
+    version="2",
     params=ClaimParams,
     outcome=ClaimOutcome,
     task=run_claim,

@@ -14,17 +14,20 @@ from modelwright.stages.validate._types import (
     ValidateOutcome,
     ValidateParams,
     cosine_bound,
+    judged_as,
     top1_bound,
 )
 
 if TYPE_CHECKING:
+    from modelwright.stages.validate._outputs import Asked, parity
     from modelwright.stages.validate._run import run_validate
 else:
-    __getattr__ = lazy_names(__name__, run_validate="_run")
+    __getattr__ = lazy_names(__name__, Asked="_outputs", parity="_outputs", run_validate="_run")
 
 __all__ = [
     "UNKNOWN",
     "VALIDATE",
+    "Asked",
     "Fidelity",
     "Gate",
     "GateCheck",
@@ -33,6 +36,8 @@ __all__ = [
     "ValidateOutcome",
     "ValidateParams",
     "cosine_bound",
+    "judged_as",
+    "parity",
     "run_validate",
     "top1_bound",
 ]

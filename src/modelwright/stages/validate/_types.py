@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import field
 from typing import Literal
@@ -49,11 +50,15 @@ class ValidateParams:
 
 @dataclass(frozen=True, kw_only=True)
 class Gate(ValidateParams):
-    """What the artifact claims: its precision, and that the machines it is for never saturate 8-bit products."""
+    """What the artifact claims: its precision, and that the machines it is for never saturate 8-bit products.
+
+    `inherited`: nothing here made that precision, the model came with it, and what it costs is not asked.
+    """
 
     precision: str
     exact_products: bool = False
     task: str | None = None
+    inherited: bool = False
 
 
 @dataclass(frozen=True)
@@ -149,6 +154,13 @@ def is_quantized(precision: str) -> bool:
     return not {"fp32", "fp16"}.issuperset(precision.split("+"))
 
 
+def judged_as(label: str) -> str:
+    """The precision by whose bounds a model is judged that measures `label`; one of several widths by the loosest."""
+    if label in _COSINE:
+        return label
+    return "w8a8" if re.search(r"int\d|w\d|a\d|unknown", label) else "fp16"
+
+
 def cosine_bound(precision: str) -> float:
     """The loosest step of a chain decides (`w8a8+fp16` is bound like `w8a8`)."""
     return min(_COSINE[word] for word in precision.split("+"))
@@ -160,7 +172,7 @@ def top1_bound(precision: str) -> float:
 
 VALIDATE = Stage(
     name="validate",
-    version="8",
+    version="9",
     params=Gate,
     outcome=ValidateOutcome,
     task=RemoteTask("modelwright.stages.validate._run:run_validate"),

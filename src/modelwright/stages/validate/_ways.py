@@ -76,8 +76,7 @@ def both_ways(candidate: str, reference: str, asked: Asked) -> Ways:
     written = parity(wanted, _answers(open_as_meant(candidate), feeds), asked)
     kernels = Kernels(read_cpu().features, products_saturate())
     # A model that came quantized is compared with itself, so its kernels are not what the stages did to it.
-    inherited = gate.precision == "fp32"
-    by: Way = "as written" if inherited or (gate.exact_products and kernels.saturate) else "as executed"
+    by: Way = "as written" if gate.inherited or (gate.exact_products and kernels.saturate) else "as executed"
     note = None
     if _much_worse(fidelity(executed), fidelity(written)):
         exact = fidelity(parity(wanted, _answers(open_exact(candidate), feeds), asked))

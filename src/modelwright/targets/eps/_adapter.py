@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from modelwright._dataclass import dataclass
-from modelwright.targets._catalogue import ExecutionProvider
+from modelwright.targets._catalogue import ExecutionProvider, Soc
 from modelwright.targets.eps._trace import DeviceTrace, TraceProblem
 
 RefusalKind = Literal["unsupported", "policy"]
@@ -23,6 +23,14 @@ class Refusal:
     kind: RefusalKind
     reason: str
     line: str
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What an error of the EP really means, and what to do about it."""
+
+    cause: str
+    fix: str
 
 
 @dataclass(frozen=True)
@@ -70,6 +78,10 @@ class EpAdapter:
     def chip_options(self, provider: ExecutionProvider, chip: Mapping[str, str]) -> dict[str, str]:
         """EP options that make it compile for this chip."""
         return dict(chip)
+
+    def explain(self, words: str, soc: Soc | None) -> Explanation | None:
+        """What it means when it fails with these words for this chip; None where they say it themselves."""
+        return None
 
     def refusals(self, log: str) -> dict[str, Refusal]:
         """Refused nodes by the name the EP knows them by, from its verbose log."""

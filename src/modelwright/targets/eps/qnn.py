@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from modelwright.errors import UsageError, did_you_mean
-from modelwright.targets._catalogue import ExecutionProvider
-from modelwright.targets.eps._adapter import EpAdapter, Refusal, RefusalKind, TensorRule
+from modelwright.targets._catalogue import ExecutionProvider, Soc
+from modelwright.targets.eps._adapter import EpAdapter, Explanation, Refusal, RefusalKind, TensorRule
 from modelwright.targets.eps._trace import DeviceBlock, DeviceOp, DeviceTrace, TraceProblem
 
 CSV_MISSING = "qnn_csv_missing"
@@ -70,10 +70,18 @@ class QnnAdapter(EpAdapter):
     def chip_options(self, provider: ExecutionProvider, chip: Mapping[str, str]) -> dict[str, str]:
         options = dict(chip)
         soc = options.pop("soc", None)
-        if soc is not None:
-            known = provider.socs.get(soc)
-            options["soc_model"] = known.words["soc_model"] if known else soc
-        return options
+        known = provider.socs.get(soc or "")
+        if known is not None:
+            return {**known.words, **options}
+        return options if soc is None else {**options, "soc_model": soc}
+
+    def explain(self, words: str, soc: Soc | None) -> Explanation | None:
+        """Memory is what it names when float operators meet a chip without fp16; on one with fp16 it may mean that."""
+        if "QNN_COMMON_ERROR_MEM_ALLOC" not in words or (soc is not None and soc.fp16):
+            return None
+        chip = "the chip is not in our table and may have none" if soc is None else f"{soc.title} has none"
+        cause = f"QNN_COMMON_ERROR_MEM_ALLOC is what QNN says when float operators meet a chip without fp16, and {chip}"
+        return Explanation(cause, "quantize all of the model (`precision` w8a16), or build for a chip that has fp16")
 
     def refusals(self, log: str) -> dict[str, Refusal]:
         """It may be asked twice; its last word counts."""

@@ -1,0 +1,70 @@
+"""A few samples computed by the target, as many as a simulator can do in the time it gets."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from modelwright.errors import WrightError
+from modelwright.targets import BoundSession
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Outputs = Mapping[str, NDArray[Any]]
+
+
+class Computed:
+    """What the target answered; `problem` is its error, `unfinished` why there are not all answers."""
+
+    def __init__(self, feeds: Sequence[Mapping[str, Any]], limit_s: float, too_slow: str | None) -> None:
+        self.answers: list[Outputs] = []
+        self.problem: WrightError | None = None
+        self.unfinished: str | None = None
+        self.seconds: float | None = None
+        self._feeds, self._limit_s, self._too_slow = feeds, limit_s, too_slow
+
+    def use(self, session: BoundSession) -> None:
+        """In a thread: a native call cannot be stopped, only left behind; it dies with the process."""
+        if session.facts.ep not in session.facts.nodes_per_ep:
+            return
+        simulated = session.facts.simulated
+        if simulated and self._too_slow is not None:
+            self.unfinished = self._too_slow
+            return
+        started = time.perf_counter()
+        for feed in self._feeds:
+            run = _RunBeside(session, feed)
+            run.start()
+            run.join(self._limit_s - (time.perf_counter() - started) if simulated else None)
+            if run.is_alive() or run.problem is not None:
+                self.problem = run.problem
+                self._give_up()
+                return
+            self.answers.append(run.outputs)
+            self.seconds = time.perf_counter() - started
+            # One more of these would not fit into the time.
+            if simulated and self.seconds * (len(self.answers) + 1) / len(self.answers) > self._limit_s:
+                return
+
+    def _give_up(self) -> None:
+        if self.problem is None and not self.answers:
+            self.unfinished = f"the simulated run did not end within {self._limit_s:g} s"
+
+
+class _RunBeside(threading.Thread):
+    """One run beside the caller, who may stop waiting for it."""
+
+    def __init__(self, session: BoundSession, feed: Mapping[str, Any]) -> None:
+        super().__init__(daemon=True)
+        self.outputs: Outputs = {}
+        self.problem: WrightError | None = None
+        self._session, self._feed = session, feed
+
+    def run(self) -> None:
+        try:
+            self.outputs = self._session.run(self._feed)
+        except WrightError as error:
+            self.problem = error

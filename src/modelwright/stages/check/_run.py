@@ -1,0 +1,152 @@
+"""The stage: one session on the target tells what it takes, and computes."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from modelwright._json import dumps
+from modelwright.data import DataSource, samples
+from modelwright.graph import Graph, count_macs, load
+from modelwright.stages.check._compute import Computed
+from modelwright.stages.check._types import CheckOutcome, TargetGate
+from modelwright.stages.validate import Asked, Gate, OutputParity, cosine_bound, parity
+from modelwright.targets import (
+    OpTally,
+    Placement,
+    SessionSpec,
+    Target,
+    installed_plugins,
+    open_as_meant,
+    parse_target,
+    placed_and_used,
+)
+from modelwright.worker import progress, task
+
+ANSWER = "check.json"
+# Multiply-accumulates that QNN's simulator does in a second: ResNet-18 has 1.8e9 of them and takes 15 s.
+_SIMULATED_RATE = 1.2e8
+_FOLDERS = re.compile(r"(?<![\w.])(?:[A-Za-z]:)?[\\/](?:[^\s\"':;,\\/]+[\\/])+")
+
+
+@task
+def run_check(artifact: str, plain: str, workdir: str, params: TargetGate, data: DataSource) -> CheckOutcome:
+    """`artifact` is what is delivered; `plain` the same before it was compiled, which the CPU can compute."""
+    target = parse_target(params.target)
+    graph = load(plain)
+    feeds = list(samples(data, graph, params.samples))
+    progress("opening it on the target", 0.1)
+    computed = Computed(feeds, params.limit_s, _too_slow(graph, feeds, params.limit_s))
+    spec = SessionSpec(graph_optimization="disabled", provider_options=dict(params.provider_options))
+    placed = placed_and_used(artifact, target, spec, computed.use)
+    progress("comparing with the CPU", 0.8)
+    outputs = _compared_with_cpu(plain, feeds, computed.answers, params)
+    outcome = _outcome(target, params, placed, computed, outputs)
+    Path(workdir, ANSWER).write_text(dumps(outcome), encoding="utf-8")
+    return outcome
+
+
+def _too_slow(graph: Graph, feeds: Sequence[Mapping[str, Any]], limit_s: float) -> str | None:
+    """What a simulator would take for one sample, where that is known before."""
+    macs = count_macs(graph, _dims(graph, feeds[0]) if feeds else {}, infer=True).counted
+    forecast = macs / _SIMULATED_RATE
+    if forecast <= limit_s:
+        return None
+    return f"not computed: its {macs / 1e9:.1f} GMACs would take the simulator about {forecast:.0f} s"
+
+
+def _dims(graph: Graph, feed: Mapping[str, Any]) -> dict[str, int]:
+    """The sizes that the sample gives to dynamic dimensions."""
+    found: dict[str, int] = {}
+    for value in graph.model.graph.input:
+        if value.name in feed:
+            dims = value.type.tensor_type.shape.dim
+            found |= {
+                dim.dim_param: size for dim, size in zip(dims, feed[value.name].shape, strict=True) if dim.dim_param
+            }
+    return found
+
+
+def _compared_with_cpu(
+    plain: str, feeds: Sequence[Mapping[str, Any]], answers: Sequence[Mapping[str, Any]], params: TargetGate
+) -> tuple[OutputParity, ...]:
+    """Fewer answers than samples where a simulator is slow."""
+    if not answers:
+        return ()
+    fed = feeds[: len(answers)]
+    with open_as_meant(plain) as session:
+        wanted = [session.run(feed) for feed in fed]
+    return parity(wanted, answers, Asked(fed, Gate(precision=params.precision), random=True))
+
+
+def _outcome(
+    target: Target, params: TargetGate, placed: Placement, computed: Computed, outputs: tuple[OutputParity, ...]
+) -> CheckOutcome:
+    facts, soc = placed.facts, target.soc
+    ours = sum(share.nodes for share in placed.eps if share.ep == target.provider.name)
+    # A chip computes floats as fp16 at best.
+    bound = min(cosine_bound(params.precision), cosine_bound("fp16"))
+    passed, reason, fix = _verdict(target, placed, computed, outputs, bound)
+    # It goes into the manifest, where no path of this machine belongs.
+    reason = None if reason is None else _FOLDERS.sub("", reason)
+    return CheckOutcome(
+        passed=passed,
+        reason=reason,
+        fix=fix,
+        chip=None if soc is None else soc.title,
+        engine=None if facts is None else facts.engine,
+        simulated=facts is not None and facts.simulated,
+        opened=placed.status == "placed",
+        nodes=placed.running,
+        on_target=ours,
+        left=_left(placed),
+        samples=len(computed.answers),
+        bound=bound,
+        outputs=outputs,
+        compute_s=computed.seconds,
+        installed=any(found.provider == target.provider for found in installed_plugins()),
+    )
+
+
+def _left(placed: Placement) -> tuple[OpTally, ...]:
+    return tuple(OpTally(op, count) for op, count in Counter(node.op_type for node in placed.unsupported).most_common())
+
+
+_Verdict = tuple[bool | None, str | None, str | None]
+
+
+def _verdict(
+    target: Target, placed: Placement, computed: Computed, outputs: tuple[OutputParity, ...], bound: float
+) -> _Verdict:
+    see = f"run `wright analyze --target {target}` to see what the EP takes"
+    if placed.status == "unknown":
+        return None, f"it could not be asked here: {placed.reason}", placed.fix
+    if placed.status == "failed":
+        return False, f"it does not open: {placed.reason}", placed.fix
+    if placed.virtual:
+        words = "the EP's virtual device tells what it takes but cannot compute"
+        return None, f"this machine has no such device; {words}", "ask a machine that has it"
+    if not any(share.ep == target.provider.name for share in placed.eps):
+        return False, "it takes no node of the model", see
+    if computed.problem is not None:
+        return False, f"it fails while computing: {computed.problem.cause}", computed.problem.fix
+    if not computed.answers:
+        return None, computed.unfinished or "nothing was computed", "ask a machine that has the device"
+    return _compared(outputs, bound)
+
+
+def _compared(outputs: tuple[OutputParity, ...], bound: float) -> _Verdict:
+    """By numbers that may be near each other: a class or an index flips where two of them are nearly equal."""
+    fix = "compare tensor by tensor with `wright debug --target`"
+    for item in outputs:
+        if item.identical or item.equal is not None:
+            continue
+        if item.cosine is None:
+            return False, f"its answers are no numbers: output {item.output}: {item.reason}", fix
+        if item.cosine < bound:
+            words = f"output {item.output}: cosine {item.cosine:.5f} to the CPU's answer, {bound} is needed"
+            return False, f"it computes something else: {words}", fix
+    return True, None, None
