@@ -124,7 +124,7 @@ def analyze_all(
 
 
 @dataclass(frozen=True)
-class _Ended:
+class _TrialEnd:
     """A trial, and its placement or why there is none."""
 
     trial: _Trial
@@ -132,7 +132,7 @@ class _Ended:
     why: str | None = None
 
 
-_Tried = Mapping[Target, list[_Ended]]
+_Tried = Mapping[Target, list[_TrialEnd]]
 
 
 @dataclass(frozen=True)
@@ -154,9 +154,9 @@ class _Question:
         pairs = [(target, trial) for target in targets for trial in _trials(self.path, self.model, target)]
         nodes = [None if trial.made is None else self._placed(Ref(trial.made), target) for target, trial in pairs]
         results = self._run({str(place): (node,) for place, node in enumerate(nodes) if node is not None})
-        tried: dict[Target, list[_Ended]] = {target: [] for target in targets}
+        tried: dict[Target, list[_TrialEnd]] = {target: [] for target in targets}
         for (target, trial), node in zip(pairs, nodes, strict=True):
-            tried[target].append(_Ended(trial, None, trial.why) if node is None else _ended(trial, results[node.id]))
+            tried[target].append(_TrialEnd(trial, None, trial.why) if node is None else _ended(trial, results[node.id]))
         return tried
 
     def _placed(self, model: Model | Ref, target: Target) -> Node[PlaceParams, Placement]:
@@ -166,10 +166,10 @@ class _Question:
         return run_all(Plan(goals), self.store, self.on_progress)
 
 
-def _ended(trial: _Trial, result: NodeResult) -> _Ended:
+def _ended(trial: _Trial, result: NodeResult) -> _TrialEnd:
     if result.done is not None:
-        return _Ended(trial, result.done.outcome)
-    return _Ended(trial, None, None if result.cause is None else result.cause.problem)
+        return _TrialEnd(trial, result.done.outcome)
+    return _TrialEnd(trial, None, None if result.cause is None else result.cause.problem)
 
 
 def _answer(result: NodeResult) -> Placement:
@@ -249,11 +249,11 @@ def _offered(tried: _Tried, target: Target, found: Mapping[Target, Placement]) -
     return tuple(sorted(offered, key=lambda item: (item.left_after, item.partitions_after)))
 
 
-def _told(tried: Iterable[_Ended]) -> tuple[TriedChange, ...]:
+def _told(tried: Iterable[_TrialEnd]) -> tuple[TriedChange, ...]:
     return tuple(TriedChange(one.trial.title, one.trial.how, _result(one)) for one in tried)
 
 
-def _result(one: _Ended) -> str:
+def _result(one: _TrialEnd) -> str:
     if one.placed is None:
         return f"could not be made: {one.why or 'the inputs do not say what could be made up for them'}"
     if one.placed.status != "placed":

@@ -30,6 +30,8 @@ class Computed:
         """In a thread: a native call cannot be stopped, only left behind; it dies with the process."""
         if session.facts.ep not in session.facts.nodes_per_ep:
             return
+        if not self._feeds:
+            self.unfinished = "not computed: its inputs cannot be made up; give real samples"
         simulated = session.facts.simulated
         if simulated and self._too_slow is not None:
             self.unfinished = self._too_slow
