@@ -72,6 +72,10 @@ def test_version_names_the_tool_and_a_number(wright):
     assert answer.out.startswith("wright, version 0.")
 
 
+def test_a_command_that_is_called_like_a_module_of_python_ends_well():
+    assert subprocess.run([SCRIPT, "sys", "--help"], capture_output=True, check=False).returncode == 0
+
+
 def test_no_arguments_show_the_help(wright):
     assert wright().out == root_help() == wright("-h").out == wright("--help").out
 
