@@ -1,11 +1,14 @@
 """Building as a user types it."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from support.models import conv_net, mlp, save
+
+DEMO = Path(__file__).parents[2] / "demo"
 
 
 @pytest.fixture
@@ -132,3 +135,25 @@ def test_passes_are_listed_and_checked(wright, model):
     assert len(wright("optimize", "--list", "--json").json["passes"]) > 40
     effects = wright("optimize", model, "--check", "--json").json["effects"]
     assert "conv_activation_fusion" in [effect["name"] for effect in effects if effect["fired"]]
+
+
+@pytest.mark.parametrize(("rows", "percentile", "code"), [(300, 99.99, 0), (12, 99.99, 6), (200, 60.0, 1)])
+def test_with_labels_the_drop_of_accuracy_is_the_gate(wright, tmp_path, rows, percentile, code):
+    """A few rows decide nothing; ranges that cut off most of what there is lose too much."""
+    with np.load(DEMO / "fashion_test.npz") as held:
+        images, labels = held["image"][:rows].astype(np.float32) / 255, held["label"][:rows]
+    np.savez(tmp_path / "data.npz", image=images, label=labels)
+    words = ["build", DEMO / "fashion_cnn.onnx", "--precision", "w8a8", "--data", "data.npz"]
+    recipe = {"quantize": {"method": "percentile", "percentile": percentile}}
+    (tmp_path / "recipe.json").write_text(json.dumps(recipe))
+    words += ["-r", "recipe.json", "--task", "image-classification", "--max-drop", "8pt", "-o", "out"]
+    assert wright(*words).code == code
+    found = json.loads((tmp_path / "out/wright.json").read_text())
+    assert found["accuracy"]["samples"] == rows
+    assert found["accuracy"]["passed"] is {0: True, 1: False, 6: None}[code]
+
+
+def test_a_drop_without_labels_is_refused_before_anything_is_built(wright, model):
+    answer = wright("build", model, "--precision", "w8a8", "--max-drop", "1pt")
+    assert answer.code == 2
+    assert "labelled data" in answer.err

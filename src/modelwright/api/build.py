@@ -8,9 +8,11 @@ from typing import Any
 
 from modelwright import pipeline
 from modelwright._json import plain
+from modelwright.api._accuracy import refuse_unlabelled, with_accuracy
 from modelwright.api._kept import kept, verb
 from modelwright.api._opened import opened
 from modelwright.data import drawing
+from modelwright.judge import Allowance, as_allowance
 from modelwright.models import BuildSource, HfSource, OnnxSource, Source, SourceChoices, onnx_of, resolve
 from modelwright.pipeline import BuildFailure, Builds, Plans, Recipe, RecipeChoices, TargetPlan
 from modelwright.store import Store, unwritten
@@ -36,6 +38,7 @@ def build(
     seed: int | None = None,
     compile: bool | None = None,
     provider_options: Mapping[str, str] | None = None,
+    max_drop: str | float | Allowance | None = None,
     force: bool = False,
     task: str | None = None,
     revision: str | None = None,
@@ -50,8 +53,10 @@ def build(
 
     Without `targets`: what the recipe is for, else cpu. With several, `output` gets a folder for each. `force` keeps
     passes whose operators the target's EP does not claim. `provider_options` go to the EP wherever it compiles or is
-    asked. What the store has is not made again.
+    asked. What the store has is not made again. `max_drop` is what may be lost of the metric of `task` on the labelled
+    `data`: "1%" of the model's own, 0.01 in its unit, "1pt".
     """
+    allowed = as_allowance(max_drop)
     source = buildable(model, SourceChoices(task, revision, trust_remote_code, random_weights))
     choices = RecipeChoices(
         precision=precision,
@@ -66,6 +71,8 @@ def build(
     )
     with opened(store) as place, drawing(place.root.parent):
         recipes = _recipes(source, targets, recipe, choices)
+        if allowed is not None:
+            refuse_unlabelled(recipes, task or source.task)
         folders = [_folder(output, recipe, len(recipes)) for recipe in recipes]
         for folder in folders:
             pipeline.check_folder(source, folder, store=place, overwrite=overwrite)
@@ -75,6 +82,9 @@ def build(
             raise failed[0].error
         pairs = zip(found, folders, strict=True)
         built = [(item, folder) for item, folder in pairs if not isinstance(item, BuildFailure)]
+        if allowed is not None:
+            word = str(task or source.task)
+            built = [(with_accuracy(source, item, allowed, word, place, on_progress), folder) for item, folder in built]
         for item, folder in built:
             if folder is not None:
                 pipeline.deliver(item, folder, store=place, overwrite=overwrite)

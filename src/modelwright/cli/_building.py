@@ -73,5 +73,6 @@ def _code(found: Builds) -> int:
         told(one.error)
     if found.failed:
         return found.failed[0].error.exit_code
-    unknown = CANNOT_TELL if click.get_current_context().meta[_REQUIRED] else 0
+    undecided = any(build.accuracy is not None and build.accuracy.passed is None for build in found)
+    unknown = CANNOT_TELL if undecided or click.get_current_context().meta[_REQUIRED] else 0
     return {True: 0, False: NO, None: unknown}[found.passed]

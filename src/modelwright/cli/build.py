@@ -46,13 +46,18 @@ if TYPE_CHECKING:
 @data_options(partly=True)
 @click.option("--compile/--no-compile", default=None, help="EPContext; default: when the target names a chip.")
 @ep_option
+@click.option(
+    "--max-drop",
+    help="What may be lost of the accuracy on labelled --data: 1pt, 1%, 0.01. Exit 1 when more is, 6 when undecided.",
+)
 @folder_options
 @click.option("--plan", is_flag=True, help="Say what would run and what is in the store; run nothing.")
 @limit_options
 @verb_options
 def command(
     model: str, targets: tuple[Target, ...] | None, passes: str | None, dims: tuple[str, ...], plan: bool,
-    force: bool, output: Path | None, overwrite: bool, about: dict[str, Any], out: Output, **said: Any,
+    max_drop: str | None, force: bool, output: Path | None, overwrite: bool, about: dict[str, Any], out: Output,
+    **said: Any,
 ) -> int:  # fmt: skip
     """Take a model to checked artifacts: export, optimize, quantize, validate, compile.
 
@@ -63,5 +68,6 @@ def command(
     wanted = {**said, "passes": words(passes), "dims": parse_dims(dims) or None, **about}
     if plan:
         return answer(VerbCall("plan", model, targets, **wanted), out)
-    call = VerbCall("build", model, targets, **wanted, force=force, output=output, overwrite=overwrite)
+    where = {"output": output, "overwrite": overwrite}
+    call = VerbCall("build", model, targets, **wanted, max_drop=max_drop, force=force, **where)
     return run_build("build", call, out)

@@ -11,6 +11,7 @@ from modelwright.pipeline._build import (
     BuildFailure,
     BuildResult,
     Built,
+    KeptAccuracy,
     build,
     build_all,
 )
@@ -68,6 +69,7 @@ __all__ = [
     "Builds",
     "Built",
     "ImportOutcome",
+    "KeptAccuracy",
     "PlannedStage",
     "Plans",
     "Reasons",

@@ -44,10 +44,25 @@ class Built:
 
 
 @dataclass(frozen=True)
+class KeptAccuracy:
+    """Whether no more than `max_drop` of the task's metric was lost, on so many labelled samples; None: undecided."""
+
+    passed: bool | None
+    max_drop: str
+    metric: str | None
+    value: float | None
+    reference: float | None
+    samples: int
+    target: str
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class BuildResult:
     """A finished build. `passed` is false when a component failed its gate or its target: it is kept, and marked.
 
     It is None when nobody could say: a quantized component saw only made-up inputs, or the target could not be asked.
+    `accuracy` is there where a drop was allowed for; then both must hold.
     """
 
     source: str
@@ -58,10 +73,12 @@ class BuildResult:
     components: tuple[Built, ...]
     links: tuple[Link, ...]
     seconds: float
+    accuracy: KeptAccuracy | None = None
 
     @property
     def passed(self) -> bool | None:
-        return weakest(component.passed for component in self.components)
+        scored = [] if self.accuracy is None else [self.accuracy.passed]
+        return weakest([*(component.passed for component in self.components), *scored])
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,13 @@ def assemble(result: BuildResult, store: Store) -> Artifact:
     inputs = {component.name: component.final.digest for component in result.components}
     # What the target says may change without a key that tells.
     judged = {part.name: [part.passed, *(stage.key.digest for stage in part.stages)] for part in result.components}
-    params = {"recipe": _shown(result.recipe), "source": result.source, "identity": result.identity, "judged": judged}
+    params = {
+        "recipe": _shown(result.recipe),
+        "source": result.source,
+        "identity": result.identity,
+        "judged": judged,
+        "accuracy": result.accuracy,
+    }
     key = stage_key(stage="build", version="3", libraries={}, inputs=inputs, params=params)
 
     def produce(workdir: Path) -> Produced:
@@ -73,6 +79,7 @@ def manifest(result: BuildResult) -> dict[str, Any]:
         "target": result.target,
         "precision": result.recipe.precision,
         "passed": result.passed,
+        "accuracy": plain(result.accuracy),
         "recipe": plain(_shown(result.recipe)),
         "libraries": {name: installed(name) for name in _LIBRARIES} | _eps(),
         "components": [_entry(result, component) for component in result.components],

@@ -10,7 +10,7 @@ from typing import Any
 from modelwright._json import plain
 from modelwright._typed import typed
 from modelwright.errors import ExecutionError, InputError, StoreError, UsageError, WrightError
-from modelwright.pipeline._build import BuildFailure, BuildResult, Built
+from modelwright.pipeline._build import BuildFailure, BuildResult, Built, KeptAccuracy
 from modelwright.pipeline._import import ImportOutcome
 from modelwright.pipeline._recipe import Recipe
 from modelwright.plans import ModelInput, StageResult
@@ -55,6 +55,7 @@ def build_of(form: Mapping[str, Any]) -> BuildResult:
         components=tuple(_part_of(part) for part in form["components"]),
         links=typed(tuple[Link, ...], form["links"]),
         seconds=form["seconds"],
+        accuracy=None if form.get("accuracy") is None else typed(KeptAccuracy, form["accuracy"]),
     )
 
 

@@ -36,6 +36,7 @@ def render_builds(found: Builds, console: rich.console.Console) -> None:
             _left_out(component, console)
             _gate(component, console)
         _reasons(result, console)
+        _accuracy(result, console)
         made = sum(stage.produced for component in result.components for stage in component.stages)
         where = f" Written to {folder}." if folder else " In the store; give -o DIR for a folder."
         word = _WORDS[result.passed]
@@ -229,6 +230,16 @@ def _reasons(result: BuildResult, console: rich.console.Console) -> None:
     why, params = result.recipe.reasons.reduce_range, result.recipe.quantize
     if why is not None and params is not None:
         console.print(f"{7 if params.reduce_range else 8}-bit weights: {why}", soft_wrap=True)
+
+
+def _accuracy(result: BuildResult, console: rich.console.Console) -> None:
+    found = result.accuracy
+    if found is None:
+        return
+    word = {True: ("passed", "green"), False: ("FAILED", "red"), None: ("undecided", "yellow")}[found.passed]
+    reason = f": {found.reasons[0]}" if found.reasons else ""
+    tail = f" on {found.samples} labelled samples, on {found.target}{reason}"
+    console.print(rich.text.Text.assemble("accuracy: ", word, tail), soft_wrap=True)
 
 
 def _left_out(component: Built, console: rich.console.Console) -> None:
