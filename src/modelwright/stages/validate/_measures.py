@@ -30,7 +30,7 @@ _NEIGHBOURS = {True: 0.88, False: 0.999}
 _FEWEST_ROWS = 8
 # Symbols of a text: two in a hundred are about one line in four, and half of those were near-ties.
 _EDITS = 0.02
-# Scores of good 8-bit builds of trained models have 0.96 and more; a classifier with 0.94 lost 4.5 points.
+# Of one row of scores for each sample: good 8-bit builds have 0.98 and more, a classifier with 0.94 lost 4.5 points.
 _SCORES = 0.95
 _BORDERS = 0.15
 
@@ -48,7 +48,8 @@ def measures(kind: OutputKind, what: Judged, *, closely: bool = True) -> tuple[M
     """All of an output at once, and where it is to be looked at `closely`, by what it is."""
     vectors = kind == "embeddings"
     pairs = list(zip(*_vectors_of(what), strict=True)) if vectors else what.pairs
-    whole = _whole(pairs, what.gate, _SCORES if closely and kind == "scores" else 0.0, closely=closely)
+    single = kind == "scores" and all(one.size == one.shape[-1] for one, _ in what.pairs if one.ndim)
+    whole = _whole(pairs, what.gate, _SCORES if closely and single else 0.0, closely=closely)
     return (whole, *(_MEASURES[kind](what) if closely else ()))
 
 
