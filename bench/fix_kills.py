@@ -185,5 +185,8 @@ def _until(place: Place, made: int, more_s: float) -> None:
 def _plain(answer: dict[str, Any]) -> dict[str, Any]:
     """What the repair found, without times and without where it came from."""
     found = {key: value for key, value in answer["fix"].items() if key != "from_store"}
-    rows = [{key: value for key, value in row.items() if key != "p50_ms"} for row in found["rows"]]
-    return {**found, "rows": rows}
+    untimed = {
+        name: [{key: value for key, value in row.items() if key != "p50_ms"} for row in found[name]]
+        for name in ("rows", "front")
+    }
+    return {**found, **untimed}

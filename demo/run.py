@@ -9,12 +9,15 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 from rich.console import Console
 from rich.rule import Rule
 
 ROOT = Path(__file__).parent.parent
 MODEL = "demo/fashion_cnn.onnx"
-DATA = ("--data", "demo/fashion_test.npz", "--scale", "1/255")
+SCALE = ("--scale", "1/255")
+DATA = ("--data", "demo/fashion_test.npz", *SCALE)
+SEEN = 400
 BUILD = ("build", "-m", MODEL, "--target", "cpu", "--target", "qnn-npu", *DATA)
 console = Console(highlight=False)
 
@@ -48,17 +51,27 @@ def main() -> int:
         "demo-out/naive-int8",
         may_say_no=True,
     )
-    judged = ("--reference", "demo-out/cpu", *DATA, "--task", "image-classification", "--max-drop", "3pt")
+    seen, unseen = split()
+    judged = ("--reference", "demo-out/cpu", *unseen, "--task", "image-classification", "--max-drop", "3pt")
     wright("eval", "demo-out/naive-int8", *judged, may_say_no=True)
     step("Where was it lost, and what is the smallest repair?")
     models = ("demo-out/naive-int8", "--reference", "demo-out/cpu/model.onnx")
-    repair = ("--fix", "--target-drop", "2pt", "--samples", "1000", "-o", "demo-out/repaired")
-    wright("debug", *models, *DATA, *repair, "--html", "demo-out/debug.html")
+    repair = ("--fix", "--target-sqnr", "24", "--samples", "128", "-o", "demo-out/repaired")
+    wright("debug", *models, *seen, *repair, "--html", "demo-out/debug.html")
+    console.print("Judged on images that the repair never saw:\n")
     wright("eval", "demo-out/repaired", *judged)
     step("Nothing twice: the first build again")
     seconds = wright(*BUILD, "-o", "demo-out")
     console.print(f"[bold]The second build took {seconds:.1f} s: everything came from the store.[/]")
     return 0
+
+
+def split() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Images that choose and check the repair, and others that judge it."""
+    with np.load(ROOT / "demo/fashion_test.npz") as data:
+        for name, part in (("seen", slice(SEEN)), ("unseen", slice(SEEN, None))):
+            np.savez(ROOT / f"demo-out/{name}.npz", image=data["image"][part], label=data["label"][part])
+    return ("--data", "demo-out/seen.npz", *SCALE), ("--data", "demo-out/unseen.npz", *SCALE)
 
 
 def step(title: str) -> None:

@@ -22,7 +22,7 @@ def test_the_demo_builds_judges_finds_the_loss_and_repairs_it(tmp_path):
     broken, repaired = (part.split("$ wright")[0] for part in done.stdout.split("--task image-classification")[1:])
     assert "fail" in broken
     assert "pass" in repaired
-    assert "repaired: accuracy" in done.stdout
+    assert "repaired: SQNR" in done.stdout
     assert "everything came from the store" in done.stdout
     assert (tmp_path / "demo-out/debug.html").is_file()
     assert (tmp_path / "demo-out/trace.html").is_file()

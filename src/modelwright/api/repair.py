@@ -31,6 +31,7 @@ def repair(
     target_drop: str | float | Allowance | None = None,
     metric: str | None = None,
     raise_to: Literal["auto", "16bit", "float"] = "auto",
+    budget_s: float | None = None,
     precision: str | None = None,
     calibrated_on: str | None = None,
     output: str | Path | None = None,
@@ -39,10 +40,11 @@ def repair(
     store: Store | None = None,
     on_progress: OnProgress | None = None,
 ) -> Repaired:
-    """The fewest nodes of a quantized model to raise to 16 bits or float, until it is as good as asked.
+    """The cheapest change of a quantized model that makes it as good as asked: better settings, then more bits.
 
     `model` is the quantized model or its build folder, `reference` the float model it was made from. Half of the
-    samples choose, the other half check. With `output`, what was found is built there. Raises FixInterrupted, with what
+    samples choose, the other half check. With `output`, what was found is built there. `budget_s` ends the search with
+    the best so far. Raises FixInterrupted, with what
     was tried as `partial`, when it ends early; the same call goes on from there.
     """
     said, chosen, place = as_data(data), parse_target(target), Path(output) if output is not None else None
@@ -60,6 +62,7 @@ def repair(
         metric=metric,
         target=chosen,
         raise_to=raise_to,
+        budget_s=budget_s,
     )
     source = OnnxSource(str(float_model))
     with opened(store) as kept_in:
@@ -69,12 +72,12 @@ def repair(
         except repairs.FixInterrupted as early:
             kept(Repaired(early.partial, None))
             raise
-        if found.met and recipe_file is not None:
+        if found.offered and recipe_file is not None:
             write_output(recipe_file, pipeline.recipe_file(_repaired(recipe, found), recipe_file.suffix))
-        if found.met and place is not None:
+        if found.offered and place is not None:
             built = pipeline.build(source, _repaired(recipe, found), store=kept_in, on_progress=on_progress)
             pipeline.deliver(built, place, store=kept_in, overwrite=overwrite)
-    return kept(Repaired(found, place if found.met else None))
+    return kept(Repaired(found, place if found.offered else None))
 
 
 def _repaired(recipe: Recipe, result: FixResult) -> Recipe:

@@ -11,17 +11,17 @@ import click
 
 from modelwright.cli._building import folder_options
 from modelwright.cli._completing import data_names, files, precision_names
-from modelwright.cli._types import Finite
+from modelwright.cli._types import Duration, Finite
 from modelwright.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
-_ABOUT = ("target_sqnr", "target_drop", "metric", "precision", "calibrated_on", "save_recipe", "output")
+_ABOUT = ("target_sqnr", "target_drop", "metric", "precision", "calibrated_on", "save_recipe", "output", "budget_s")
 
 
 def fix_options(function: F) -> F:
     """Adds --fix and what belongs to it; hands the command `repair`: what was said about it, or None."""
 
-    @click.option("--fix", is_flag=True, help="Find the fewest nodes to raise to 16 bits or float, and build that.")
+    @click.option("--fix", is_flag=True, help="Find the cheapest change that makes it good enough, and build that.")
     @click.option("--target-sqnr", type=Finite(), help="--fix until every output has this SQNR, in dB.")
     @click.option("--target-drop", help="--fix until the metric loses no more: 1% of float's, 0.01 or 1pt.")
     @click.option(
@@ -48,6 +48,7 @@ def fix_options(function: F) -> F:
         help="For --fix: the data of the quantized model, or where a build's data is now.",
     )
     @click.option("--save-recipe", type=click.Path(path_type=Path, dir_okay=False), help="Write --fix's recipe (TOML).")
+    @click.option("--budget", "budget_s", type=Duration(), help="For --fix: the time to spend at most, like 10m.")
     @folder_options
     @functools.wraps(function)
     def wrapper(*args: Any, fix: bool, **kwargs: Any) -> Any:
@@ -55,7 +56,7 @@ def fix_options(function: F) -> F:
         said = [name for name in _ABOUT if repair[name] is not None]
         if said and not fix:
             raise UsageError(
-                f"--{said[0].replace('_', '-')} needs --fix",
+                f"--{said[0].removesuffix('_s').replace('_', '-')} needs --fix",
                 cause="it says how to repair",
                 fix="add --fix, or leave it out",
             )

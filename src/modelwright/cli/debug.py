@@ -13,7 +13,7 @@ from modelwright._lazy import lazy
 from modelwright._output import check_output
 from modelwright.cli._call import VerbCall, as_python, one_line, say_record
 from modelwright.cli._data import data_options
-from modelwright.cli._exits import NO
+from modelwright.cli._exits import CANNOT_TELL, NO
 from modelwright.cli._fixing import fix_options
 from modelwright.cli._options import (
     Output,
@@ -28,6 +28,7 @@ from modelwright.cli._signals import delivered
 from modelwright.cli._streams import write_utf8
 from modelwright.cli._types import Finite, Size
 from modelwright.errors import ExecutionError, UsageError
+from modelwright.judge import VerdictKind
 
 if TYPE_CHECKING:
     from modelwright import repairs
@@ -60,7 +61,8 @@ def command(
 
     Every tensor both models have is compared: local (its own rounding), cumulative (against the float run), and what
     its node added. Weights are dequantized in float64. Without --reference: MODEL on --target against the CPU.
-    With --fix: half of the samples choose which nodes get more bits, the other half check; exit 1 when that fails.
+    With --fix: half of the samples choose what gets more bits, the other half check; exit 1 when that fails, 6 when
+    they are too few to prove it.
     """
     if repair is not None and reference is None:
         raise UsageError(
@@ -87,6 +89,8 @@ def command(
         raise stop
     if found.status == "crashed":
         return ExecutionError.exit_code
+    if fixed is not None and fixed.result.status is VerdictKind.INCONCLUSIVE:
+        return CANNOT_TELL
     return 0 if passed else NO
 
 

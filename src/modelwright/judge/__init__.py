@@ -11,6 +11,7 @@ from modelwright.judge._margin import (
     kept_metric,
     kept_signal,
     parse_allowance,
+    reaches,
 )
 from modelwright.judge._paired import MIN_SAMPLES, Paired, paired
 from modelwright.judge._plan import Forecast, forecast, resolvable_effect, units_needed
@@ -49,6 +50,7 @@ __all__ = [
     "min_units",
     "paired",
     "parse_allowance",
+    "reaches",
     "resolvable_effect",
     "tail_runs",
     "units_needed",

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import math
 import re
-import statistics
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from modelwright._dataclass import dataclass
+from modelwright._lazy import lazy
 from modelwright.errors import UsageError
+from modelwright.judge._paired import MIN_SAMPLES, paired
+from modelwright.judge._words import VerdictKind
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = lazy("numpy")
 
 # One-sided 95 %.
 _CONFIDENCE = 1.645
@@ -24,14 +32,10 @@ class Allowance:
     def __str__(self) -> str:
         return f"{100 * self.amount:g} %" if self.relative else f"{self.amount:g}"
 
-    def holds(self, reference: float, kept: float, *, clearly: bool = False) -> bool:
-        """Whether this much is left of the reference's metric; 0.93 - 0.92 is no more than 0.01.
-
-        `clearly` asks for more than just that: what lies at the limit is on the wrong side every other time.
-        """
+    def holds(self, reference: float, kept: float) -> bool:
+        """Whether this much is left of the reference's metric; 0.93 - 0.92 is no more than 0.01."""
         drop, allowed = reference - kept, self.amount * abs(reference) if self.relative else self.amount
-        at_the_limit = math.isclose(drop, allowed, rel_tol=1e-9)
-        return drop < allowed and not at_the_limit if clearly else drop <= allowed or at_the_limit
+        return drop <= allowed or math.isclose(drop, allowed, rel_tol=1e-9)
 
 
 def parse_allowance(text: str) -> Allowance:
@@ -50,6 +54,11 @@ def parse_allowance(text: str) -> Allowance:
 def as_allowance(said: str | float | Allowance | None) -> Allowance | None:
     """A text or a number is read; None is nothing allowed for, and stays None."""
     return parse_allowance(str(said)) if isinstance(said, str | float | int) else said
+
+
+def reaches(decibels: float | None, wanted: float) -> bool:
+    """Whether a signal is as clear as wanted; None is without any noise. What differs by rounding is equal."""
+    return decibels is None or decibels >= wanted or math.isclose(decibels, wanted, rel_tol=1e-9)
 
 
 @dataclass(frozen=True)
@@ -80,18 +89,36 @@ def _decibels(ratio: float) -> float:
 
 @dataclass(frozen=True)
 class KeptMetric:
-    """Two means over the same samples; `low` is one standard error of their difference below the candidate's."""
+    """Two means over the same samples, and what these prove about what may be lost.
+
+    `carried`: so many samples would prove it if nothing were lost. `needed` decide it if the true drop is the one seen;
+    None where no number does, or where `reason` says why nothing is ever decided.
+    """
 
     candidate: float
     reference: float
-    low: float
+    verdict: VerdictKind
+    carried: bool
+    needed: int | None
+    reason: str | None
 
 
-def kept_metric(scores: Sequence[tuple[float, float]]) -> KeptMetric | None:
-    """From (candidate, reference) of each sample; None without any."""
-    if not scores:
+def kept_metric(
+    scores: Sequence[tuple[float, float]], allowed: Allowance | None, span: float | None
+) -> KeptMetric | None:
+    """From (candidate, reference) of each sample, where more is better; None without any."""
+    if not scores or allowed is None:
         return None
-    gaps = [candidate - reference for candidate, reference in scores]
-    error = statistics.stdev(gaps) / math.sqrt(len(gaps)) if len(gaps) > 1 else 0.0
-    candidate, reference = (statistics.fmean(pair[side] for pair in scores) for side in (0, 1))
-    return KeptMetric(candidate, reference, candidate - error)
+    candidate, reference = (np.array([pair[side] for pair in scores], np.float64) for side in (0, 1))
+    found, same = (
+        paired(reference, other, margin=allowed.amount, relative=allowed.relative, span=span)
+        for other in (candidate, reference)
+    )
+    return KeptMetric(
+        candidate=float(candidate.mean()),
+        reference=float(reference.mean()),
+        verdict=found.verdict or VerdictKind.INCONCLUSIVE,
+        carried=same.verdict is VerdictKind.PASS,
+        needed=found.needed_at_drop,
+        reason=found.reason if found.span is None or found.samples >= MIN_SAMPLES else None,
+    )

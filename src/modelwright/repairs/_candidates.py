@@ -17,6 +17,7 @@ from modelwright.data import DataSource, draw, source_for
 from modelwright.diagnosis import DebugReport, View, view
 from modelwright.errors import ExecutionError, InputError
 from modelwright.graph import load, model_bytes
+from modelwright.judge import VerdictKind, reaches
 from modelwright.models import recorded_inputs
 from modelwright.pipeline import BuildSubject, Recipe, import_model, optimize_node, quantize_node
 from modelwright.plans import ModelInput, Node, StageResult, model_paths, run_node
@@ -70,6 +71,7 @@ class Candidates:
         self._recipe, self._store, self._model = recipe, store, model
         self._made: dict[QuantizeParams, Candidate] = {}
         self._scores: dict[tuple[int, int], HalfScore] = {}
+        self._seconds: list[float] = []
         self._drawn: dict[Data, DataSource] = {}
         self._stack = contextlib.ExitStack()
         self._deadline = time.monotonic() + (math.inf if options.budget_s is None else options.budget_s)
@@ -142,26 +144,30 @@ class Candidates:
             self.refused = found.problem
         return self._made[params]
 
-    def met_on(self, candidate: Candidate, half: int, *, margin: bool) -> bool:
-        """Does the target hold on this half? With a margin, it will on other samples too, most likely."""
+    def met_on(self, candidate: Candidate, half: int, *, surely: bool) -> bool:
+        """Does the target hold on this half? `surely`: do these samples prove that it does on others, too?"""
         if candidate.model is None or (score := self.score(candidate, half).candidate).problem is not None:
             return False
         if self.options.target_sqnr is not None:
-            sure = score.sqnr_low_db if margin else score.sqnr_db
-            return sure is None or sure >= self.options.target_sqnr
+            return reaches(score.sqnr_low_db if surely else score.sqnr_db, self.options.target_sqnr)
         allowed, reference = self.options.target_drop, self.score(candidate, half).reference.metric
-        kept = score.metric_low if margin else score.metric
         assert allowed is not None
         assert reference is not None
-        assert kept is not None
-        return allowed.holds(reference, kept, clearly=margin)
+        assert score.metric is not None
+        proven = score.verdict is VerdictKind.PASS or not surely
+        return proven and allowed.holds(reference, score.metric)
+
+    @property
+    def provable(self) -> bool:
+        """Could so many samples prove what is asked? Of an SQNR they always can."""
+        return self.score(self.made[0], CHOOSE).candidate.carried
 
     def score(self, candidate: Candidate, half: int) -> HalfScore:
         key = (candidate.number, half)
         if key not in self._scores:
-            params = ScoreParams(self.half, half, self.metric, self.exact)
+            params = ScoreParams(self.half, half, self.metric, self.exact, self.options.target_drop)
             node = score_node(self._pair(candidate), params, self._samples(self.options.data), self._folder, self._size)
-            self._scores[key] = self._run(node).outcome
+            self._scores[key] = self._timed(node).outcome
         return self._scores[key]
 
     def noise(self, candidate: Candidate) -> float | None:
@@ -169,6 +175,15 @@ class Candidates:
         if candidate.model is None or (score := self.score(candidate, CHOOSE).candidate).problem is not None:
             return None
         return 0.0 if score.sqnr_db is None else 10.0 ** (-score.sqnr_db / 10.0)
+
+    @property
+    def forecast(self) -> str | None:
+        """What the search may still take, by what making and scoring candidates took, now or when they were made."""
+        if not self._seconds or self.spent:
+            return None
+        each = sum(self._seconds) / self.builds
+        left = min(each * (self.options.max_builds - self.builds), self._deadline - time.monotonic())
+        return f"at most {self.options.max_builds} candidates of about {each:.2g} s: {left / 60:.2g} min at most"
 
     def scored(self, candidate: Candidate, half: int) -> FixScore | None:
         """The score if it was asked for already."""
@@ -201,7 +216,7 @@ class Candidates:
         return view(str(self.base))
 
     def times(self, candidates: Sequence[Candidate]) -> list[float | None]:
-        """Of the float model and these. Nothing when one of them does not run: a repair is not worth less for that."""
+        """Milliseconds of the float model and these. None if one does not run: no repair is worth less for that."""
         self.say(Progress("timing on the CPU"))
         data, models = self.options.data, [item.model for item in candidates if item.model is not None]
         with model_paths(self._store, {str(place): model for place, model in enumerate(models)}) as paths:
@@ -226,7 +241,7 @@ class Candidates:
         node = quantize_node(subject, self._optimized, replace(self._recipe, quantize=params))
         assert node is not None, "a recipe that is repaired has a quantize section"
         try:
-            done = self._run(node)
+            done = self._timed(node)
         except (InputError, ExecutionError) as error:
             return Candidate(params, number, None, f"{error.problem} ({error.cause})")
         self.from_store += not done.produced
@@ -256,6 +271,11 @@ class Candidates:
         """The bytes the work is about; unknown when the user's own code gives the samples."""
         data = [DataSource(each).size_bytes() for each in (self._recipe.data, self.options.data)]
         return None if None in data else model_bytes(self._model) + sum(size or 0 for size in data)
+
+    def _timed(self, node: Node[P, O]) -> StageResult[O]:
+        done = self._run(node)
+        self._seconds.append(done.seconds or 0.0)
+        return done
 
     def _run(self, node: Node[P, O]) -> StageResult[O]:
         return run_node(self._store, node, on_progress=self.say, worker=None if node.stage.alone else self._worker)

@@ -55,7 +55,7 @@ def run_diagnose(candidate: str, reference: str, workdir: str, params: DiagnoseP
 
 
 NAME = Stage("name", "2", NameParams, NameOutcome, run_name, ("onnx",), _LIMIT_S)
-SCORE = Stage("score", "1", ScoreParams, HalfScore, run_score, _RUNS, _LIMIT_S)
+SCORE = Stage("score", "2", ScoreParams, HalfScore, run_score, _RUNS, _LIMIT_S)
 DIAGNOSE = Stage("diagnose", "1", DiagnoseParams, DebugReport, run_diagnose, _RUNS, _LIMIT_S)
 
 

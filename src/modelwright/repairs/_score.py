@@ -16,7 +16,7 @@ from modelwright.data import DataSource, Sample, samples
 from modelwright.errors import InputError
 from modelwright.evaluation import CustomTask
 from modelwright.graph import load
-from modelwright.judge import KeptMetric, KeptSignal, kept_metric, kept_signal
+from modelwright.judge import Allowance, KeptMetric, KeptSignal, kept_metric, kept_signal
 from modelwright.measure import typical_ms
 from modelwright.metrics import compare
 from modelwright.repairs._types import FixScore
@@ -59,7 +59,8 @@ class Powers:
 
 @dataclass(frozen=True)
 class ScoreParams:
-    """Every second of the samples from `start` on; `metric` is file.py:function, `label`, or nothing.
+    """Every second of the samples from `start` on; `metric` is file.py:function, `label`, or nothing; of it `allowed`
+    may be lost.
 
     `exact`: the machines it is for never saturate, so that a CPU which does is told not to.
     """
@@ -68,6 +69,7 @@ class ScoreParams:
     start: int
     metric: str | None
     exact: bool
+    allowed: Allowance | None = None
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ def run_score(
 ) -> HalfScore:
     """What the reference answers is the same for every candidate: it is kept in the folder `answers`."""
     feed = replace(samples(data, load(reference), 2 * params.samples), start=params.start, step=2)
-    grade = _grader(params.metric)
+    grade, span = _grader(params.metric)
     gathered: dict[str, Powers] = {}
     grades: list[tuple[float, float]] = []
     count = 0
@@ -98,7 +100,7 @@ def run_score(
             if grade is not None:
                 grades.append((grade(theirs, sample), grade(ours, sample)))
             progress(f"sample {count}")
-    score = _half_score(count, gathered, kept_metric(grades))
+    score = _half_score(count, gathered, kept_metric(grades, params.allowed, span))
     Path(workdir, "score.json").write_text(dumps(score), encoding="utf-8")
     return score
 
@@ -111,8 +113,15 @@ def _half_score(count: int, gathered: Mapping[str, Powers], metric: KeptMetric |
         metric=metric.candidate if metric else None,
         problem=next((item.problem for item in gathered.values() if item.problem is not None), None),
         sqnr_low_db=found.low_decibels,
-        metric_low=metric.low if metric else None,
     )
+    if metric is not None:
+        score = replace(
+            score,
+            verdict=metric.verdict,
+            carried=metric.carried,
+            needed=metric.needed,
+            unbounded=metric.reason,
+        )
     return HalfScore(score, FixScore(count, None, metric.reference if metric else None))
 
 
@@ -160,18 +169,19 @@ class _Reference:
         return found
 
 
-def _grader(metric: str | None) -> Callable[[Outputs, Sample], float] | None:
+def _grader(metric: str | None) -> tuple[Callable[[Outputs, Sample], float] | None, float | None]:
+    """With how far two scores of one sample can lie apart."""
     if metric is None:
-        return None
+        return None, None
     if metric == TOP1:
-        return _top1
+        return _top1, 1.0
     custom = CustomTask(metric)
     sign = 1.0 if custom.metric.higher_is_better else -1.0
 
     def grade(outputs: Outputs, sample: Sample) -> float:
         return sign * custom.score({**sample.row, **sample.inputs}, [outputs])
 
-    return grade
+    return grade, custom.metric.span
 
 
 def _top1(outputs: Outputs, sample: Sample) -> float:

@@ -21,7 +21,7 @@ from modelwright.repairs._subset import Chosen, Spent, SubsetSearch, Things, Tri
 from modelwright.repairs._types import FixInterrupted, FixOptions, FixResult, FixRow, FixScore, Level, Promotion
 from modelwright.stages.quantize import REDUCED_BITS, QuantizeParams, steps_of, weight_range_bits
 from modelwright.store import Store
-from modelwright.vocabulary import OnProgress, silent
+from modelwright.vocabulary import OnProgress, Progress, silent
 
 if TYPE_CHECKING:
     import onnx
@@ -31,6 +31,8 @@ else:
 _MIN_SAMPLES = 2
 # Above this share of the float model, little was quantized in the end.
 _HARDLY_SMALLER = 0.75
+# Models of the front that are timed; each is a session.
+_TIMED = 8
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class _Found:
     met: bool
     minimal: bool
     covered: float = 0.0
+    surely: bool = True
 
 
 def fix(
@@ -73,11 +76,17 @@ def fix(
 
 def _fix(tried: Candidates, params: QuantizeParams, options: FixOptions) -> FixResult:
     start = tried.make(params)
-    if tried.met_on(start, CHOOSE, margin=True) and tried.met_on(start, CHECK, margin=False):
-        return _result(tried, VerdictKind.ALREADY_MET, None, _Found((), start, True, True))
-    found = _Search(tried, params, options).run(start)
-    status, reason = _verdict(tried, found)
-    return replace(_result(tried, status, reason, found, start), strategies=tuple(_levels(params, options)))
+    nothing = _Found((), start, met=False, minimal=False)
+    # Where what is asked cannot be proven, what holds on these samples is better than nothing; it is said to be open.
+    for surely in (True, False) if tried.provable else (False,):
+        if tried.met_on(start, CHOOSE, surely=surely) and tried.met_on(start, CHECK, surely=False):
+            return _result(tried, replace(nothing, met=True, minimal=True, surely=surely), start)
+        if (forecast := tried.forecast) is not None:
+            tried.say(Progress(forecast))
+        found = _Search(tried, params, options, surely).run(start)
+        if found.met or options.target_sqnr is not None:
+            break
+    return replace(_result(tried, found, start), strategies=tuple(_levels(params, options)))
 
 
 def keeps_to_7_bits(model: str | Path) -> bool:
@@ -90,14 +99,14 @@ def keeps_to_7_bits(model: str | Path) -> bool:
 class _Search:
     """What costs nothing first; then, at every level that suits the target, the cheapest set of exceptions."""
 
-    def __init__(self, tried: Candidates, params: QuantizeParams, options: FixOptions) -> None:
-        self._tried, self._params, self._options = tried, params, options
+    def __init__(self, tried: Candidates, params: QuantizeParams, options: FixOptions, surely: bool) -> None:
+        self._tried, self._params, self._options, self._surely = tried, params, options, surely
         self._view = tried.view()
 
     def run(self, start: Candidate) -> _Found:
         report = self._tried.diagnosed(start)
         kept, best = self._settings(start, settings(self._params, saturated=report.saturated and not self._tried.exact))
-        nothing = _Found((), start, False, False)
+        nothing = _Found((), start, met=False, minimal=False)
         found = [self._cheapest(kept, report)] if kept else []
         if any(item.met for item in found):
             return found[0]
@@ -129,7 +138,7 @@ class _Search:
         search.run()
         chosen = tuple(pool[one] for one in sorted(search.best or ()))
         covered = _covered([item for item in pool if item.what != "setting"], chosen)
-        return _Found(chosen, self._made(chosen), search.best is not None, search.minimal, covered)
+        return _Found(chosen, self._made(chosen), search.best is not None, search.minimal, covered, self._surely)
 
     def _things(self, pool: Sequence[Promotion], report: DebugReport) -> Things:
         gains, size = expected_gains(report), self._tried.made[0].file_bytes
@@ -156,7 +165,7 @@ class _Search:
         return self._tried.make(combined(chosen, self._params, self._view))
 
     def _good(self, candidate: Candidate) -> bool:
-        return self._tried.met_on(candidate, CHOOSE, margin=True)
+        return self._tried.met_on(candidate, CHOOSE, surely=self._surely)
 
     def _cost(self, found: _Found) -> tuple[int, int, int, int]:
         """Placement first: a graph in many pieces is no repair."""
@@ -185,12 +194,25 @@ def _levels(params: QuantizeParams, options: FixOptions) -> list[Level]:
 def _verdict(tried: Candidates, found: _Found) -> tuple[VerdictKind, str | None]:
     if not found.met:
         return VerdictKind.NOT_MET, f"the target is not met, {_why_not(tried)}"
-    if not tried.met_on(found.candidate, CHECK, margin=False):
+    if not tried.met_on(found.candidate, CHECK, surely=False):
         return (
             VerdictKind.NOT_MET,
             "the target is met on the samples that chose, but not on the ones kept for the check",
         )
-    return VerdictKind.MET, None
+    if tried.options.target_drop is not None and not tried.met_on(found.candidate, CHECK, surely=True):
+        return VerdictKind.INCONCLUSIVE, _not_proven(tried.score(found.candidate, CHECK).candidate)
+    return VerdictKind.MET if found.chosen else VerdictKind.ALREADY_MET, None
+
+
+def _not_proven(score: FixScore) -> str:
+    """It holds on the samples; how many more would say that it holds on others."""
+    held = f"it holds on the {score.samples} samples kept for the check"
+    if score.unbounded is not None:
+        return f"{held}, but {score.unbounded}: declare it as the attribute `span` of the metric"
+    if score.needed is None:
+        return f"{held}, but just so: no number of samples would prove it if the drop is the one seen"
+    enough = f"about {score.needed:,} would, so {2 * score.needed:,} in all"
+    return f"{held}, which are too few to prove it for others: {enough}"
 
 
 def _why_not(tried: Candidates) -> str:
@@ -206,23 +228,58 @@ def _decibels(noise: float) -> str:
     return f"{-10.0 * math.log10(noise):.1f} dB" if noise else "no noise"
 
 
-def _result(
-    tried: Candidates, status: VerdictKind, reason: str | None, found: _Found, start: Candidate | None = None
-) -> FixResult:
-    candidates = [("quantized", 0, start or found.candidate)]
-    if found.chosen:
-        candidates.append(("repaired", len(found.chosen), found.candidate))
-    times = tried.times([item for _, _, item in candidates])
-    scored = [_row(tried, *item, p50) for item, p50 in zip(candidates, times[1:], strict=True)]
-    rows = [_float_row(tried, times[0]), *scored]
+def _result(tried: Candidates, found: _Found, start: Candidate) -> FixResult:
+    status, reason = _verdict(tried, found)
+    shown = [("quantized", start), *([("repaired", found.candidate)] if found.chosen else [])]
+    front = _front(tried, found.candidate)
+    timed = dict.fromkeys(item.number for item in (*(item for _, item in shown), *front[:_TIMED]))
+    by_number = {item.number: item for item in tried.made}
+    whole, *times = tried.times([by_number[number] for number in timed])
+    p50 = dict(zip(timed, times, strict=True))
+    scored = [
+        _row(tried, name, 0 if item is start else len(found.chosen), item, p50[item.number]) for name, item in shown
+    ]
+    rows = [_float_row(tried, whole), *scored]
     return replace(
         _answer(tried, status, reason, rows),
         note=_note(tried, found, rows) if found.chosen else None,
         minimal=found.minimal,
+        surely=found.surely,
+        front=tuple(_front_row(tried, item, found.candidate, p50.get(item.number)) for item in front),
         raised=found.chosen,
         covered_share=found.covered,
         quantize=found.candidate.params,
     )
+
+
+def _front(tried: Candidates, chosen: Candidate) -> list[Candidate]:
+    """Those that no other one beats in both size and accuracy, the smallest first; of equals the chosen one."""
+    known = [item for item in tried.made if item.model is not None and (tried.scored(item, CHOOSE) is not None)]
+    known.sort(key=lambda item: (item.file_bytes, _lost(tried, item), item is not chosen, item.number))
+    found: list[Candidate] = []
+    for item in known:
+        if not found or _lost(tried, item) < _lost(tried, found[-1]):
+            found.append(item)
+    return found
+
+
+def _lost(tried: Candidates, item: Candidate) -> tuple[float, float]:
+    """By the metric where there is one; else, and between equals, by the noise."""
+    score, noise = tried.scored(item, CHOOSE), tried.noise(item)
+    metric = 0.0 if score is None or score.metric is None else -score.metric
+    return (metric if noise is not None else math.inf), (math.inf if noise is None else noise)
+
+
+def _front_row(tried: Candidates, item: Candidate, chosen: Candidate, p50: float | None) -> FixRow:
+    start = tried.made[0]
+    name = "repaired" if item is chosen and item is not start else _name(item)
+    raised = _raised(item.params, start.params)
+    score, check = tried.scored(item, CHOOSE), tried.scored(item, CHECK)
+    return FixRow(name, raised, item.file_bytes, score, check, p50, quantize=item.params)
+
+
+def _name(item: Candidate) -> str:
+    return f"candidate {item.number}" if item.number > 1 else "quantized"
 
 
 def _so_far(tried: Candidates) -> FixResult:
@@ -230,7 +287,7 @@ def _so_far(tried: Candidates) -> FixResult:
     start = tried.made[0].params
     rows = [
         FixRow(
-            name=f"candidate {item.number}" if item.number > 1 else "quantized",
+            name=_name(item),
             raised=_raised(item.params, start),
             file_bytes=item.file_bytes,
             choose=tried.scored(item, CHOOSE),

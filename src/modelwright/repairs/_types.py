@@ -61,8 +61,9 @@ class Promotion:
 class FixScore:
     """On one half of the samples. `sqnr_db` is null when nothing differs, or with a problem.
 
-    `sqnr_low_db` is what other samples will keep with 95 % confidence; `metric_low` is one standard error of the
-    difference to the float model below the metric.
+    `sqnr_low_db` is what other samples will keep with 95 % confidence. Of a metric: `verdict` is whether these samples
+    prove that no more is lost than allowed, `carried` whether so many could if nothing were lost, and `needed` how many
+    decide it if what is lost is what was seen; null where no number does, or where `unbounded` says why.
     """
 
     samples: int
@@ -70,7 +71,10 @@ class FixScore:
     metric: float | None
     problem: str | None = None
     sqnr_low_db: float | None = None
-    metric_low: float | None = None
+    verdict: VerdictKind | None = None
+    carried: bool = True
+    needed: int | None = None
+    unbounded: str | None = None
 
 
 @dataclass(frozen=True)
@@ -85,16 +89,21 @@ class FixRow:
     p50_ms: float | None = None
     partitions: int | None = None
     left_nodes: int | None = None
+    quantize: QuantizeParams | None = None
 
 
 @dataclass(frozen=True)
 class FixResult:
     """The smallest set that was found, and the evidence. A build with `quantize` finds its stages in the store.
 
-    `status` is met, already_met, not_met, or unfinished when somebody ended the search: then `rows` are what was
-    tried. `note` says when the repair leaves little of what quantizing was for. `minimal`: the model was built without
-    each part of the repair in turn, and none of these was good enough. Of the `builds`, `from_store` had been
-    made before.
+    - `status` is met, already_met, not_met, inconclusive when the target holds on samples too few to prove it, or
+      unfinished when somebody ended the search: then `rows` are what was tried.
+    - `note` says when the repair leaves little of what quantizing was for.
+    - `minimal`: it was built without each of its parts in turn, and none of these was good enough.
+    - `surely`: what was chosen had to be proven by the samples that chose; not where so few never can.
+    - `front`: of all that was tried, the models that no other one beats in both size and accuracy on the samples that
+      chose, the smallest first. A build with the `quantize` of one finds it in the store.
+    - of the `builds`, `from_store` had been made before.
     """
 
     status: VerdictKind
@@ -114,10 +123,17 @@ class FixResult:
     strategies: tuple[str, ...]
     from_store: int = 0
     minimal: bool = False
+    surely: bool = True
+    front: tuple[FixRow, ...] = ()
 
     @property
     def met(self) -> bool:
         return self.status in (VerdictKind.MET, VerdictKind.ALREADY_MET)
+
+    @property
+    def offered(self) -> bool:
+        """Is it worth having: met, or as good as asked on all samples, of which there were too few to prove it?"""
+        return self.met or self.status is VerdictKind.INCONCLUSIVE
 
 
 class FixInterrupted(KeyboardInterrupt):

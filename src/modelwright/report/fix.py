@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
-from modelwright.judge import SAID
+from modelwright.judge import SAID, VerdictKind
 from modelwright.repairs import FixResult, FixRow, FixScore, Promotion, Repaired
 from modelwright.report._tables import Col, fitted
 from modelwright.report._tones import verdict_style
@@ -20,6 +21,7 @@ else:
     rich = lazy("rich")
 
 _SHOWN = 10
+FRONT = "Accuracy against size: what was tried and is beaten by nothing in both"
 _SETTINGS: dict[tuple[str, object], str] = {
     ("reduce_range", True): "nothing, but keep the weights to 7 bits, whose products do not saturate",
     ("per_channel", True): "the weights from one scale for each tensor to one for each channel",
@@ -30,7 +32,7 @@ def render_fix(found: Repaired, console: rich.console.Console) -> None:
     result, folder = found.result, found.folder
     style = verdict_style(result.status)
     console.print()
-    console.print(rich.text.Text.assemble((SAID[result.status].words, style), f": {result.wanted}"), soft_wrap=True)
+    console.print(rich.text.Text.assemble((repair_word(result), style), f": {result.wanted}"), soft_wrap=True)
     if result.reason is not None:
         console.print(rich.text.Text(result.reason, style=style), soft_wrap=True)
     console.print(_table(result, console.width))
@@ -40,6 +42,9 @@ def render_fix(found: Repaired, console: rich.console.Console) -> None:
         console.print(f"  and {len(result.raised) - _SHOWN} more (--json lists all)")
     if result.raised and all(item.what != "setting" for item in result.raised):
         console.print(f"  these made {result.covered_share:.0%} of the noise")
+    if len(result.front) > 1:
+        console.print(rich.text.Text(FRONT, style="bold"), soft_wrap=True)
+        console.print(_table(result, console.width, result.front))
     if result.note is not None:
         console.print(rich.text.Text(f"note: {result.note}", style="yellow"), soft_wrap=True)
     data = "made-up samples: real data can look different" if result.random_data else "samples"
@@ -49,6 +54,12 @@ def render_fix(found: Repaired, console: rich.console.Console) -> None:
     console.print(rich.text.Text(tail, style="yellow" if result.random_data else "dim"), soft_wrap=True)
     if folder is not None:
         console.print(rich.text.Text(f"written to {folder}", style="dim"), soft_wrap=True)
+
+
+def repair_word(result: FixResult) -> str:
+    if result.status is VerdictKind.INCONCLUSIVE:
+        return "repaired, not proven" if result.raised else "perhaps nothing to repair, not proven"
+    return SAID[result.status].words
 
 
 def raised_words(item: Promotion) -> str:
@@ -64,13 +75,13 @@ def raised_words(item: Promotion) -> str:
     return f"{item.what} {item.tensor}{where} to {how}"
 
 
-def _table(result: FixResult, width: int) -> rich.table.Table:
+def _table(result: FixResult, width: int, rows: Sequence[FixRow] = ()) -> rich.table.Table:
     placed = any(row.partitions is not None for row in result.rows)
     titles = ["raised", "size", "SQNR dB", "held out"]
     titles += ["metric", "held out"] if result.metric else []
     titles += ["CPU p50"] + ([f"pieces on {result.target}", "left"] if placed else [])
     columns = [Col("model"), *(Col(title, "number") for title in titles)]
-    return fitted(columns, [_cells(row, result, placed) for row in result.rows], width)
+    return fitted(columns, [_cells(row, result, placed) for row in rows or result.rows], width)
 
 
 def _cells(row: FixRow, result: FixResult, placed: bool) -> list[str | rich.text.Text]:

@@ -224,7 +224,8 @@ def test_a_reader_runs_once_for_all_candidates_and_one_that_leaves_stops_the_rep
 
 def without_clocks(result):
     """What a search found, without times and without what came from the store."""
-    return replace(result, from_store=0, rows=tuple(replace(row, p50_ms=None) for row in result.rows))
+    rows, front = (tuple(replace(row, p50_ms=None) for row in rows) for rows in (result.rows, result.front))
+    return replace(result, from_store=0, rows=rows, front=front)
 
 
 def test_a_search_that_was_ended_shows_what_it_tried_and_goes_on_from_there(tmp_path):
@@ -269,6 +270,39 @@ def test_a_metric_that_was_changed_scores_again(tmp_path):
     metric.write_text("def score(outputs, row):\n    return 1.0\n")
     model, made = saved(tmp_path, deep(2)), plan(tmp_path)
     options = asked(tmp_path, target_drop=parse_allowance("1%"), metric=f"{metric}:score")
-    assert fix(model, made, options).rows[1].choose.metric == 1.0
+    first = fix(model, made, options)
+    assert first.rows[1].choose.metric == 1.0
+    # How much one sample of such a metric can lose, nobody said.
+    assert (first.status, first.raised, first.offered, first.met) == ("inconclusive", (), True, False)
+    assert "declare it as the attribute `span`" in first.reason
     metric.write_text("def score(outputs, row):\n    return 2.0\n")
     assert fix(model, made, options).rows[1].choose.metric == 2.0
+
+
+def test_samples_too_few_to_prove_a_drop_are_said_to_be_and_how_many_would(tmp_path):
+    metric = tmp_path / "metric.py"
+    metric.write_text("def score(outputs, row):\n    return 1.0\nscore.span = 1.0\n")
+    drop = {"target_drop": parse_allowance("2pt"), "metric": f"{metric}:score"}
+    result = fix(saved(tmp_path, deep(2)), plan(tmp_path), asked(tmp_path, **drop))
+    assert result.status == "inconclusive"
+    assert "it holds on the 12 samples kept for the check, which are too few to prove it" in result.reason
+    assert result.rows[1].check.needed > 300
+    many = replace(asked(tmp_path, **drop), data=Data(str(write_samples(tmp_path, 700)), samples=700))
+    assert fix(tmp_path / "float.onnx", plan(tmp_path), many).status == "already_met"
+
+
+def test_the_front_is_what_nothing_beats_and_holds_the_repair(tmp_path):
+    result = fix(saved(tmp_path, planted_outlier(deep())), plan(tmp_path), asked(tmp_path, target_sqnr=28.0))
+    sizes = [row.file_bytes for row in result.front]
+    noise = [row.choose.sqnr_db for row in result.front]
+    assert sizes == sorted(set(sizes))
+    assert noise == sorted(set(noise))
+    assert "repaired" in [row.name for row in result.front]
+    assert all(row.p50_ms is not None and row.quantize is not None for row in result.front)
+
+
+def test_a_budget_of_no_time_ends_with_what_was_tried(tmp_path):
+    options = asked(tmp_path, target_sqnr=60.0, budget_s=0.0)
+    result = fix(saved(tmp_path, planted_outlier(deep())), plan(tmp_path), options)
+    assert (result.status, result.builds) == ("not_met", 1)
+    assert "the time budget was reached" in result.reason

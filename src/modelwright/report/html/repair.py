@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from modelwright.judge import SAID
+from collections.abc import Sequence
+
 from modelwright.repairs import FixResult, FixRow, FixScore
 from modelwright.report._units import human_bytes
-from modelwright.report.fix import raised_words
+from modelwright.report.fix import FRONT, raised_words, repair_word
 from modelwright.report.html._kit import Cell, Column, Html, Row, join, number, paragraph, table
 from modelwright.report.html._page import Note, Page, Section
 from modelwright.report.html._words import shade
 
 
 def repair_page(result: FixResult) -> Page:
-    word, tone = SAID[result.status].words, shade(result.status)
+    word, tone = repair_word(result), shade(result.status)
     return Page(
         kind="repair of a quantized model",
         title=result.wanted,
@@ -31,28 +32,30 @@ def repair_notes(result: FixResult) -> tuple[Note, ...]:
 
 
 def repair_sections(result: FixResult) -> tuple[Section, ...]:
-    word, tone = SAID[result.status].words, shade(result.status)
+    word, tone = repair_word(result), shade(result.status)
     found = [paragraph(f"{word}: {result.wanted}", tone)]
     if result.reason is not None:
         found.append(paragraph(result.reason))
     hint = f"{result.choose_samples} samples chose, {result.check_samples} others checked"
-    repair = Section("Repair", join((*found, _models(result))), hint)
+    repair = [Section("Repair", join((*found, _models(result, result.rows))), hint)]
+    if len(result.front) > 1:
+        repair.append(Section("Accuracy against size", _models(result, result.front), FRONT.partition(": ")[2]))
     if not result.raised:
-        return (repair,)
+        return tuple(repair)
     rows = [
         Row((Cell(raised_words(item)), Cell(item.node), Cell(f"{item.origin_share:.1%}", item.origin_share)))
         for item in sorted(result.raised, key=lambda item: -item.origin_share)
     ]
     columns = [Column("raise", long=True), Column("node", long=True), Column("noise share", True)]
-    return repair, Section("What gets more bits", table(columns, rows, by=2), str(len(rows)))
+    return *repair, Section("What gets more bits", table(columns, rows, by=2), str(len(rows)))
 
 
-def _models(result: FixResult) -> Html:
+def _models(result: FixResult, shown: Sequence[FixRow]) -> Html:
     titles = ["raised", "size", "SQNR dB", "held out dB"]
     titles += ["metric", "metric held out"] if result.metric else []
     titles += ["CPU p50 ms", f"pieces on {result.target}", "nodes left"]
     columns = [Column("model", long=True), *(Column(title, True) for title in titles)]
-    return table(columns, [Row(_cells(row, metric=result.metric is not None)) for row in result.rows])
+    return table(columns, [Row(_cells(row, metric=result.metric is not None)) for row in shown])
 
 
 def _cells(row: FixRow, *, metric: bool) -> tuple[Cell, ...]:
