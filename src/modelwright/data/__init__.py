@@ -9,11 +9,13 @@ from modelwright.data._bearable import (
 )
 from modelwright.data._drawn import (
     SampleHash,
+    data_shapes,
     data_sizes,
     draw,
     drawing,
     drawn,
     first_feeds,
+    keep_arrays,
     try_data,
 )
 from modelwright.data._feeds import (
@@ -45,6 +47,8 @@ from modelwright.data._rows import (
 )
 from modelwright.data._source import (
     DataSource,
+    Drawn,
+    DrawnRow,
     Sample,
     Samples,
     samples,
@@ -53,6 +57,8 @@ from modelwright.data._source import (
 
 __all__ = [
     "DataSource",
+    "Drawn",
+    "DrawnRow",
     "Feeder",
     "Preparer",
     "Row",
@@ -65,12 +71,14 @@ __all__ = [
     "bearable",
     "by_number",
     "check_inputs",
+    "data_shapes",
     "data_sizes",
     "draw",
     "drawing",
     "drawn",
     "first_feeds",
     "generate",
+    "keep_arrays",
     "open_data",
     "read_array",
     "read_npz",

@@ -88,10 +88,17 @@ def _draw(data: Data, count: int, folder: Path, on_progress: OnProgress | None) 
 
 def data_sizes(data: Data, model: Path, count: int) -> dict[str, int]:
     """The symbolic dimensions that the first sample shows; `count` of them will be needed."""
+    return run(read_sizes.call(_once(data, count), str(model)), timeout=_PATIENCE_S).unwrap()
+
+
+def data_shapes(data: Data, count: int) -> dict[str, tuple[int, ...]]:
+    """The arrays that a row of the data holds as it is, by name; `count` rows will be needed."""
+    return run(read_shapes.call(_once(data, count)), timeout=_PATIENCE_S).unwrap()
+
+
+def _once(data: Data, count: int) -> DataSource:
     source, shared = DataSource(data), _drawings.get()
-    if source.unread and shared is not None:
-        source = replace(source, drawn=shared.draw(data, count, None))
-    return run(read_sizes.call(source, str(model)), timeout=_PATIENCE_S).unwrap()
+    return replace(source, drawn=shared.draw(data, count, None)) if source.unread and shared is not None else source
 
 
 def try_data(source: DataSource, model: Path | None = None) -> None:
@@ -120,6 +127,13 @@ def draw_rows(data: Data, folder: str, count: int) -> Drawn:
 def read_sizes(source: DataSource, model: str) -> dict[str, int]:
     graph = load(model)
     return sizes_in(next(iter(samples(source, graph, 1))), graph)
+
+
+@task
+def read_shapes(source: DataSource) -> dict[str, tuple[int, ...]]:
+    for _, row in source.rows().chosen(source.data, 1):
+        return {name: tuple(value.shape) for name, value in row.items() if isinstance(value, np.ndarray)}
+    return {}
 
 
 @task
@@ -183,6 +197,17 @@ def _kept(row: Row, folder: Path, index: int) -> DrawnRow:
         kept.append((name, array.dtype.name, file))
     text = dumps(rest)
     return DrawnRow(tuple(kept), text, hashlib.sha256(f"{samples_digest([arrays])}{text}".encode()).hexdigest())
+
+
+def keep_arrays(arrays: Arrays, folder: Path) -> DrawnRow:
+    """A row of arrays in files named after their content: what several rows share is there once."""
+    kept = []
+    for name, array in arrays.items():
+        file = f"{samples_digest([{'': array}])}.npy"
+        if not (folder / file).exists():
+            np.save(folder / file, array, allow_pickle=False)
+        kept.append((name, array.dtype.name, file))
+    return DrawnRow(tuple(kept), dumps({}), samples_digest([arrays]))
 
 
 def _is_plain(value: Any) -> bool:

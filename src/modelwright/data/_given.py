@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from modelwright.data._feeds import TakenInput
 from modelwright.errors import InputError, did_you_mean
-from modelwright.graph import ValueSpec
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
 def check_inputs(
     arrays: Mapping[str, NDArray[Any]],
-    signature: Sequence[ValueSpec],
+    signature: Sequence[TakenInput],
     *,
     origin: str = "the given inputs",
 ) -> None:
@@ -37,7 +36,7 @@ def unfit(origin: str, wrong: Sequence[str], signature: Sequence[TakenInput]) ->
     )
 
 
-def _mismatch(array: NDArray[Any], spec: ValueSpec, bound: dict[str, tuple[int, str]]) -> list[str]:
+def _mismatch(array: NDArray[Any], spec: TakenInput, bound: dict[str, tuple[int, str]]) -> list[str]:
     wrong = []
     if spec.dtype not in (None, _kind(array)):
         wrong.append(f"{spec.name} is {array.dtype.name}, not {spec.dtype}")
@@ -60,7 +59,7 @@ def _kind(array: NDArray[Any]) -> str:
     return "string" if array.dtype.kind in "OU" else array.dtype.name
 
 
-def _hint(name: str, declared: Mapping[str, ValueSpec]) -> str:
+def _hint(name: str, declared: Mapping[str, TakenInput]) -> str:
     hint = did_you_mean(name, declared)
     return f" ({hint})" if hint else ""
 

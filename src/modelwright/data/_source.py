@@ -17,7 +17,7 @@ from modelwright.data._open import data_files, in_files, open_data
 from modelwright.data._prepare import Preparer
 from modelwright.data._rows import LABELS, Row, Rows
 from modelwright.errors import InputError, did_you_mean
-from modelwright.graph import Graph, ValueSpec, load, summary
+from modelwright.graph import Graph, load, summary
 from modelwright.models import file_digest, fitted, specs_from_graph
 from modelwright.vocabulary import RANDOM, Data, InputSpec
 
@@ -44,6 +44,10 @@ class Drawn:
     folder: str
     kind: str
     rows: tuple[DrawnRow, ...]
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        return tuple(Path(self.folder, file) for file in sorted({file for row in self.rows for *_, file in row.arrays}))
 
 
 @dataclass(frozen=True)
@@ -88,7 +92,7 @@ class DataSource:
         """What the samples take, on disk or made up; None when nobody knows."""
         if self.random:
             return made_up_bytes(self.specs)
-        files = tuple(Path(self.drawn.folder).iterdir()) if self.drawn is not None else data_files(self.data)
+        files = data_files(self.data) if self.drawn is None else self.drawn.files
         return None if files is None else sum(path.stat().st_size for path in files if path.is_file())
 
 
@@ -109,15 +113,17 @@ class Sample:
 @dataclass(frozen=True)
 class Samples:
     """At most `count` rows as a model takes them, of those every `step`-th from `start` on. Iterating again gives the
-    same ones. `together` rows go into a run where the model takes any number of them."""
+    same ones. `together` rows go into a run where the model takes any number of them. `longest` is the most tokens of
+    a text, where the inputs do not say it."""
 
     source: DataSource
-    signature: tuple[ValueSpec, ...]
+    signature: tuple[TakenInput, ...]
     specs: InputSpec
     count: int
     start: int = 0
     step: int = 1
     together: int = 1
+    longest: int | None = None
 
     @property
     def random(self) -> bool:
@@ -152,7 +158,7 @@ class Samples:
 
     def _real(self) -> Iterator[Sample]:
         rows = self.source.rows()
-        prepare = Preparer(self.signature, self.source.data, rows.label_names, rows.shared)
+        prepare = Preparer(self.signature, self.source.data, rows.label_names, rows.shared, longest=self.longest)
         feeder = Feeder(self.signature, self.source.data, rows.shared, together=self.together)
         require_fitting(rows, self.signature, self.source.data)
         for batch in self._batches(rows, prepare, feeder):

@@ -10,7 +10,7 @@ from modelwright._scratch import scratch
 from modelwright.data import DataSource
 from modelwright.errors import InputError, UsageError
 from modelwright.evaluation._models import Side
-from modelwright.evaluation._parts import Parts, parts_of
+from modelwright.evaluation._parts import parts_of
 from modelwright.evaluation._retry import check_sides
 from modelwright.evaluation._run import EvalJob, measure_pair
 from modelwright.evaluation._types import EvalInterrupted, EvalOptions, EvalResult, EvalSide
@@ -19,6 +19,7 @@ from modelwright.evaluation.tasks import scored_task
 from modelwright.evaluation.tasks._custom import check_reference
 from modelwright.graph import model_bytes
 from modelwright.models import BuildSource, FileDigest, HfSource, digests_of, fetch, model_files, read_build, resolve
+from modelwright.stages.decode import Parts
 from modelwright.targets import parse_target
 from modelwright.vocabulary import Data, OnProgress
 from modelwright.worker import read_so_far, run

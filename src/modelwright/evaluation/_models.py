@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
-from modelwright.evaluation._parts import DECODER_IDS, Parts, open_parts, same_arrays
 from modelwright.evaluation._types import EvalSide
 from modelwright.models import HfSource
+from modelwright.stages.decode import DECODER_IDS, Parts, open_parts, same_arrays
 from modelwright.stages.export import ExportParams
-from modelwright.targets import SessionTensor, open_session, parse_target
+from modelwright.targets import SessionFacts, SessionTensor, open_session, parse_target
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,24 +53,32 @@ class OnnxModel:
     def __init__(self, side: Side) -> None:
         assert isinstance(side.model, str)
         self._session = open_session(side.model, parse_target(side.target))
-        facts = self._session.facts
         self.longest: int | None = None
         self.inputs: Sequence[SessionTensor] = self._session.inputs
-        self.bound = EvalSide(
-            model=side.name,
-            engine=facts.engine,
-            ep_version=facts.ep_version,
-            target=facts.target,
-            providers=facts.providers,
-            nodes_per_ep=tuple(facts.nodes_per_ep.items()),
-            simulated=facts.simulated,
-        )
+        self.bound = _bound(side.name, self._session.facts)
 
     def run(self, feeds: Feeds) -> dict[str, NDArray[Any]]:
         return self._session.run(feeds)
 
     def close(self) -> None:
         self._session.close()
+
+
+class SeveralGraphs:
+    """A build of several graphs, run as the one model they were made from."""
+
+    def __init__(self, side: Side) -> None:
+        assert isinstance(side.model, Parts)
+        self._model = open_parts(side.model, lambda path: open_session(path, parse_target(side.target)))
+        self.longest = self._model.longest
+        self.inputs = self._model.inputs
+        self.bound = _bound(side.name, self._model.first.facts, self._model.second.facts)
+
+    def run(self, feeds: Feeds) -> dict[str, NDArray[Any]]:
+        return self._model.run(feeds)
+
+    def close(self) -> None:
+        self._model.close()
 
 
 class TorchModel:
@@ -118,5 +126,21 @@ def _wide(dtype: str) -> str:
 
 def open_model(side: Side, like: Sequence[SessionTensor] = ()) -> Model:
     if isinstance(side.model, Parts):
-        return open_parts(side.model, side.name, side.target)
+        return SeveralGraphs(side)
     return OnnxModel(side) if isinstance(side.model, str) else TorchModel(side, like)
+
+
+def _bound(name: str, *facts: SessionFacts) -> EvalSide:
+    nodes: dict[str, int] = {}
+    for one in facts:
+        for ep_name, count in one.nodes_per_ep.items():
+            nodes[ep_name] = nodes.get(ep_name, 0) + count
+    return EvalSide(
+        model=name,
+        engine=facts[0].engine,
+        ep_version=facts[0].ep_version,
+        target=facts[0].target,
+        providers=facts[0].providers,
+        nodes_per_ep=tuple(sorted(nodes.items())) if len(facts) > 1 else tuple(nodes.items()),
+        simulated=any(one.simulated for one in facts),
+    )

@@ -15,13 +15,13 @@ from modelwright._lazy import lazy
 from modelwright.data import Feeder, Preparer, Row, Rows, by_number, generate, open_data, refuse_idle_scale, split
 from modelwright.errors import InputError, UsageError
 from modelwright.evaluation._models import Model, Side, open_model
-from modelwright.evaluation._parts import DECODER_IDS
 from modelwright.evaluation._retry import check_engines, check_task, further, refuse
 from modelwright.evaluation._types import EvalData, EvalOutput, EvalResult, EvalSide, SampleFailure
 from modelwright.evaluation.tasks import Context, CustomTask, EvalTask, Metric, Outputs, make_task
 from modelwright.graph import load, summary
 from modelwright.metrics import Accumulator
 from modelwright.models import HfSource, read_config, specs_from_graph
+from modelwright.stages.decode import DECODER_IDS, read_generation
 from modelwright.vocabulary import RANDOM, Data
 from modelwright.worker import SoFar, progress, task
 
@@ -168,7 +168,7 @@ class _Evaluation:
         )
         writes = any(spec.name == DECODER_IDS for spec in candidate.inputs)
         tokenizer = self._prepare.tokenizer if folder else None
-        context = Context(names, tokenizer, data.shared, writes, _generation(folder))
+        context = Context(names, tokenizer, data.shared, writes, read_generation(folder))
         together = 1 if any(_depends_on_batch(side) for side in (job.candidate, job.reference)) else _TOGETHER
         self._arms = tuple(
             _EvalArm(name, model, Feeder(model.inputs, job.data, data.shared, together=together), _task(job, context))
@@ -335,23 +335,10 @@ def _random_rows(job: EvalJob) -> Rows:
 
 def _head_names(folder: str | None) -> tuple[str, ...]:
     """The classes in the order of the head, where a Hugging Face folder says it."""
-    names = _settings(folder, "config.json").get("id2label") or {}
+    path = Path(folder or "", "config.json")
+    names = (read_config(path).get("id2label") or {}) if folder is not None and path.is_file() else {}
     found = tuple(str(names[key]) for key in sorted(names, key=int))
     return () if all(name.startswith("LABEL_") for name in found) else found
-
-
-def _generation(folder: str | None) -> dict[str, Any]:
-    """How the model's answers begin and end; what its generation settings say goes before its configuration."""
-    both = (_settings(folder, name) for name in ("config.json", "generation_config.json"))
-    return {key: value for settings in both for key, value in settings.items() if value is not None}
-
-
-def _settings(folder: str | None, name: str) -> dict[str, Any]:
-    """A file of a Hugging Face folder; nothing where there is none."""
-    path = Path(folder or "", name)
-    if folder is None or not path.is_file():
-        return {}
-    return read_config(path)
 
 
 def _relabelled(label: Any, order: Sequence[int]) -> Any:

@@ -27,6 +27,7 @@ from modelwright.models._facts import (
 from modelwright.models._guess import (
     NoGuessError,
     fitted,
+    sized_dims,
     sizes_in,
     specs_from_graph,
     symbolic_dims,
@@ -55,6 +56,13 @@ from modelwright.models._resolve import (
     Source,
     onnx_of,
     resolve,
+)
+from modelwright.models._size_hints import (
+    pair,
+    processor_hints,
+    processor_image,
+    read_processor,
+    text_length,
 )
 from modelwright.models._task import (
     Architecture,
@@ -93,15 +101,21 @@ __all__ = [
     "model_facts",
     "model_files",
     "onnx_of",
+    "pair",
+    "processor_hints",
+    "processor_image",
     "read_architecture",
     "read_build",
     "read_config",
+    "read_processor",
     "recorded_inputs",
     "refuse_foreign",
     "require_file",
     "resolve",
+    "sized_dims",
     "sizes_in",
     "specs_from_graph",
     "symbolic_dims",
     "symbolic_sizes",
+    "text_length",
 ]

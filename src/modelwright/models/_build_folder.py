@@ -51,12 +51,14 @@ class BuildPart:
 
 @dataclass(frozen=True)
 class BuildFolder:
-    """What the manifest says. `links` say how the parts feed each other."""
+    """What the manifest says. `links` say how the parts feed each other; `companions` are the tokenizer, processor and
+    configuration that came with the model."""
 
     path: Path
     parts: tuple[BuildPart, ...]
     links: tuple[Mapping[str, str], ...]
     recipe: Mapping[str, JsonValue]
+    companions: tuple[FileDigest, ...] = ()
 
     def model(self, part: str | None = None) -> Path:
         """The .onnx file of a part; of the only one, where none is named."""
@@ -168,18 +170,21 @@ def _parsed(folder: Path, data: bytes) -> BuildFolder:
         if document["schema_version"] != MANIFEST_VERSION:
             raise ValueError(f"it has version {document['schema_version']}, this is version {MANIFEST_VERSION}")
         parts = tuple(_part(component) for component in document["components"])
-        return BuildFolder(folder.absolute(), parts, tuple(map(dict, document["links"])), dict(document["recipe"]))
+        links, recipe = tuple(map(dict, document["links"])), dict(document["recipe"])
+        return BuildFolder(folder.absolute(), parts, links, recipe, _digests("", document.get("companions", ())))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _unreadable(folder, error) from error
 
 
 def _part(component: Mapping[str, Any]) -> BuildPart:
     place = str(component["folder"])
-    files = tuple(
-        FileDigest(_inside(place, file["name"]), str(file["sha256"]), int(file["size"])) for file in component["files"]
-    )
+    files = _digests(place, component["files"])
     model = next(file.name for file in files if file.name.endswith(".onnx")) if files else ""
     return BuildPart(str(component["name"]), place, model, files, typed(tuple[TensorSpec, ...], component["inputs"]))
+
+
+def _digests(place: str, files: Iterable[Mapping[str, Any]]) -> tuple[FileDigest, ...]:
+    return tuple(FileDigest(_inside(place, file["name"]), str(file["sha256"]), int(file["size"])) for file in files)
 
 
 def _inside(place: str, name: str) -> str:
@@ -192,6 +197,7 @@ def _inside(place: str, name: str) -> str:
 def _files(build: BuildFolder) -> Iterator[FileDigest]:
     for part in build.parts:
         yield from part.files
+    yield from build.companions
 
 
 def _state(folder: Path, file: FileDigest) -> str | None:

@@ -5,30 +5,44 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from modelwright.errors import InputError, UsageError, did_you_mean
 from modelwright.graph import Graph, ValueSpec, summary
 from modelwright.models._build_folder import recorded_inputs
 from modelwright.models._embedding import index_bound
-from modelwright.vocabulary import Fill, InputSpec, TensorSpec
+from modelwright.models._size_hints import SizeHints, metadata_hints, sized
+from modelwright.vocabulary import GUESS, Fill, InputSpec, Sized, TensorSpec
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SEQUENCE, IMAGE, PAST = 128, 224, 16
-_SAMPLES, _FRAMES = 16_000, 3_000
+Role = Literal["batch", "channels", "height", "width", "past", "frames", "samples", "sequence"]
+# What a dimension usually is, where nothing says it.
+_USUAL: Mapping[Role, int] = {
+    "batch": 1,
+    "channels": 3,
+    "height": IMAGE,
+    "width": IMAGE,
+    "past": PAST,
+    "frames": 3_000,
+    "samples": 16_000,
+    "sequence": SEQUENCE,
+}
 # Names of symbolic dimensions, most specific first.
-_DIM_NAMES: tuple[tuple[str, int], ...] = (
-    (r"batch|^[nb]$", 1),
-    (r"channel|^c$", 3),
-    (r"height|width|^[hw]$|image_size", IMAGE),
-    (r"past|cache|history", PAST),
-    (r"frame", _FRAMES),
-    (r"sample|audio", _SAMPLES),
-    (r"seq|length|len|token|text|time|^[lts]$", SEQUENCE),
+_DIM_NAMES: tuple[tuple[str, Role], ...] = (
+    (r"batch|^[nb]$", "batch"),
+    (r"channel|^c$", "channels"),
+    (r"height|^h$|image_size", "height"),
+    (r"width|^w$", "width"),
+    (r"past|cache|history", "past"),
+    (r"frame", "frames"),
+    (r"sample|audio", "samples"),
+    (r"seq|length|len|token|text|time|^[lts]$", "sequence"),
 )
-_AUDIO_INPUTS = {"input_values": _SAMPLES, "input_features": _FRAMES}
+_AUDIO_INPUTS: Mapping[str, Role] = {"input_values": "samples", "input_features": "frames"}
+_COLOURS = (1, 3, 4)
 _INTEGERS = ("int", "uint")
 
 
@@ -52,7 +66,7 @@ def specs_from_graph(
     ranges = dict(ranges or {})
     _refuse_unknown("input", ranges, [value.name for value in signature])
     known = _known(graph, recorded)
-    dims = _Dimensions(signature, dict(sizes or {}), known)
+    dims = _Dimensions(graph, sized(sizes or {}, "as asked"), known)
     return tuple(
         _spec(graph, value, dims, ranges.get(value.name), known.get(value.name), unranged) for value in signature
     )
@@ -70,16 +84,28 @@ def _fixed(spec: TensorSpec, shape: tuple[int | str | None, ...]) -> tuple[int, 
     return tuple(dim if isinstance(dim, int) else size for dim, size in zip(shape, spec.sizes, strict=True))
 
 
-def symbolic_sizes(graph: Graph, known: Mapping[str, int] | None = None) -> dict[str, int]:
-    """Each symbolic dimension of the inputs with its size: `known`, recorded, or what its name or place suggests."""
-    signature = summary(graph).inputs
-    dims = _Dimensions(signature, dict(known or {}), _known(graph, None))
-    return {
-        dim: size
-        for value in signature
-        for dim, size in zip(dims.declared(value), dims.resolved(value), strict=True)
-        if isinstance(dim, str)
-    }
+def symbolic_sizes(graph: Graph) -> dict[str, int]:
+    """Each symbolic dimension of the inputs with its size: recorded, told by the file, or what its name suggests."""
+    return {item.name: item.size for item in sized_dims(graph)}
+
+
+def sized_dims(
+    graph: Graph,
+    said: Mapping[str, int] | None = None,
+    seen: Mapping[str, int] | None = None,
+    processor: SizeHints | None = None,
+) -> tuple[Sized, ...]:
+    """Each symbolic dimension of the inputs with its size: as was said, as the data shows it, as the processor makes
+    it, as it was recorded or the file tells; then a guess."""
+    chosen = {**sized(seen or {}, "the data"), **sized(said or {}, "as asked")}
+    dims = _Dimensions(graph, chosen, _known(graph, None), processor)
+    found = {}
+    for value in summary(graph).inputs:
+        declared = dims.declared(value)
+        for axis, dim in enumerate(declared):
+            if isinstance(dim, str):
+                found[dim] = dims.size(value, axis, dim)
+    return tuple(found.values())
 
 
 def symbolic_dims(graph: Graph) -> frozenset[str]:
@@ -117,7 +143,8 @@ def _spec(
             fix="Give the inputs as an .npz file.",
         )
     resolved = dims.resolved(value)
-    fill = _ranged(value, wanted) if wanted else known.fill if known else _fill(graph, value, resolved) or unranged
+    guessed = _fill(graph, value, resolved) or _length_fill(graph, value, dims)
+    fill = _ranged(value, wanted) if wanted else known.fill if known else guessed or unranged
     if fill is None:
         raise NoGuessError(
             f"input {value.name} takes integers of an unknown range",
@@ -161,6 +188,18 @@ def _fill(graph: Graph, value: ValueSpec, sizes: Sequence[int]) -> Fill | None:
     return None
 
 
+def _length_fill(graph: Graph, value: ValueSpec, dims: _Dimensions) -> Fill | None:
+    """`input_lengths` and the like: as long as the input before it is, along the axis that has no fixed size."""
+    if not re.search(r"(^|_)len(gth)?s?$", value.name.lower()) or len(value.shape or ()) > 1:
+        return None
+    before = [item for item in summary(graph).inputs if len(item.shape or ()) > 1]
+    for item in before:
+        free = [axis for axis, dim in enumerate(item.shape or ()) if axis and not isinstance(dim, int)]
+        size = dims.resolved(item)[free[0] if free else 1]
+        return Fill("integers", size, size + 1)
+    return None
+
+
 def _positions(bound: int | None, sizes: Sequence[int]) -> Fill:
     """0, 1, 2… along the sequence; a single position (a decode step) is drawn from what the table allows."""
     if sizes and sizes[-1] > 1:
@@ -172,22 +211,29 @@ class _Dimensions:
     """Symbolic dimensions and the sizes chosen for them, the same for all inputs."""
 
     def __init__(
-        self, signature: Sequence[ValueSpec], chosen: Mapping[str, int], known: Mapping[str, TensorSpec]
+        self,
+        graph: Graph,
+        chosen: Mapping[str, Sized],
+        known: Mapping[str, TensorSpec],
+        processor: SizeHints | None = None,
     ) -> None:
+        signature = summary(graph).inputs
         names = [dim for value in signature for dim in self.declared(value) if isinstance(dim, str)]
         _refuse_unknown("dimension", chosen, names)
+        self._hints = [hints for hints in (processor, metadata_hints(graph)) if hints is not None]
         self._chosen = {**self._recorded(signature, known), **chosen}
 
-    def _recorded(self, signature: Sequence[ValueSpec], known: Mapping[str, TensorSpec]) -> dict[str, int]:
+    def _recorded(self, signature: Sequence[ValueSpec], known: Mapping[str, TensorSpec]) -> dict[str, Sized]:
         """A free batch is left out: it is recorded as it was traced, with more than one row, not as it is used."""
         found = [(self.declared(value), known[value.name].sizes) for value in signature if value.name in known]
-        return {
+        sizes = {
             dim: size
             for declared, sizes in found
             if len(declared) == len(sizes)
             for axis, (dim, size) in enumerate(zip(declared, sizes, strict=True))
             if isinstance(dim, str) and axis > 0 and size > 0
         }
+        return sized(sizes, "its export")
 
     @staticmethod
     def declared(value: ValueSpec) -> tuple[int | str, ...]:
@@ -195,52 +241,66 @@ class _Dimensions:
         return tuple(f"{value.name}:{axis}" if dim is None else dim for axis, dim in enumerate(shape))
 
     def resolved(self, value: ValueSpec) -> tuple[int, ...]:
-        declared = self.declared(value)
         return tuple(
-            dim if isinstance(dim, int) else self._size(value, axis, dim, len(declared))
-            for axis, dim in enumerate(declared)
+            dim if isinstance(dim, int) else self.size(value, axis, dim).size
+            for axis, dim in enumerate(self.declared(value))
         )
 
-    def _size(self, value: ValueSpec, axis: int, dim: str, rank: int) -> int:
+    def size(self, value: ValueSpec, axis: int, dim: str) -> Sized:
         if dim in self._chosen:
             return self._chosen[dim]
-        if dim != f"{value.name}:{axis}":
-            size = self._sum(dim) or self._named(dim)
-            if size is not None and not (size == SEQUENCE and value.name in _AUDIO_INPUTS):
-                return size
-        size = _by_place(value, axis, rank)
-        if size is None:
+        total, role = self._sum(dim), _role(value, axis, dim)
+        if total is not None:
+            return Sized(dim, total, GUESS)
+        if role is None:
             raise NoGuessError(
                 f"dimension {axis} of input {value.name} has no size",
                 cause=f"it is symbolic ({dim}) and nothing tells how large it usually is",
-                fix=f"Give its size (`dims` {dim}=512, for example), or real inputs as an .npz file.",
+                fix=f"Give its size (`dims` {dim}=512, for example), or real inputs as `data`.",
             )
-        return size
+        return self._told(dim, role) or Sized(dim, _USUAL[role], "one sample" if role == "batch" else GUESS)
+
+    def _told(self, dim: str, role: Role) -> Sized | None:
+        for hints in self._hints:
+            height, width = hints.image or (None, None)
+            size = {"height": height, "width": width, "sequence": hints.text}.get(role)
+            if size is not None:
+                return Sized(dim, size, hints.origin)
+        return None
 
     def _sum(self, dim: str) -> int | None:
         """`past_sequence_length + sequence_length`, as exporters write it."""
         terms = [term.strip() for term in dim.split("+")]
-        if len(terms) < 2:
-            return None
-        sizes = [int(term) if term.isdigit() else self._chosen.get(term, self._named(term)) for term in terms]
-        return None if None in sizes else sum(size or 0 for size in sizes)
+        sizes = [int(term) if term.isdigit() else self._term(term) for term in terms]
+        return None if len(terms) < 2 or None in sizes else sum(size or 0 for size in sizes)
 
-    @staticmethod
-    def _named(dim: str) -> int | None:
-        return next((size for pattern, size in _DIM_NAMES if re.search(pattern, dim.lower())), None)
+    def _term(self, name: str) -> int | None:
+        role = _named(name)
+        if name in self._chosen:
+            return self._chosen[name].size
+        return None if role is None else _USUAL[role]
 
 
-def _by_place(value: ValueSpec, axis: int, rank: int) -> int | None:
-    """Where a dimension stands says what it is, for the usual layouts."""
+def _named(dim: str) -> Role | None:
+    return next((role for pattern, role in _DIM_NAMES if re.search(pattern, dim.lower())), None)
+
+
+def _role(value: ValueSpec, axis: int, dim: str) -> Role | None:
+    """By its name; sounds are longer than texts. Then by its place, for the usual layouts."""
+    named = _named(dim) if dim != f"{value.name}:{axis}" else None
+    if named is not None and not (named == "sequence" and value.name in _AUDIO_INPUTS):
+        return named
+    shape, whole = value.shape or (), str(value.dtype).startswith(_INTEGERS)
     if axis == 0:
-        return 1
-    if value.name in _AUDIO_INPUTS and axis == rank - 1:
+        return "batch"
+    if value.name in _AUDIO_INPUTS and axis == len(shape) - 1:
         return _AUDIO_INPUTS[value.name]
-    whole = str(value.dtype).startswith(_INTEGERS)
-    if whole and rank == 2:
-        return SEQUENCE
-    if not whole and rank == 4:
-        return 3 if axis == 1 else IMAGE
+    if whole and len(shape) == 2:
+        return "sequence"
+    if not whole and len(shape) == 4:
+        last = shape[3] in _COLOURS and shape[1] not in _COLOURS
+        places: tuple[Role, ...] = ("height", "width", "channels") if last else ("channels", "height", "width")
+        return places[axis - 1]
     return None
 
 

@@ -15,8 +15,30 @@ from modelwright.models._digest import folder_digest
 from modelwright.models._task import Architecture, choose_task, read_architecture
 
 CONFIG = "config.json"
-# What may shape an export besides the weights. Tokenizers do not: exports take ids.
-SMALL_FILES = (CONFIG, "generation_config.json", "preprocessor_config.json", "processor_config.json")
+# What belongs to the model besides its weights: it may shape an export (a tokenizer says how long texts are), and it
+# travels with what is built, because nobody can use a model without it.
+SMALL_FILES = (
+    CONFIG,
+    "generation_config.json",
+    "preprocessor_config.json",
+    "processor_config.json",
+    "video_preprocessor_config.json",
+    "tokenizer_config.json",
+    "tokenizer.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.txt",
+    "vocab.json",
+    "merges.txt",
+    "normalizer.json",
+    "spiece.model",
+    "sentencepiece.bpe.model",
+    "tokenizer.model",
+    "source.spm",
+    "target.spm",
+    "chat_template.jinja",
+    "chat_template.json",
+)
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 # A key of the configuration: the one file of weights to load, whatever else is there.
 NAMED_WEIGHTS = "transformers_weights"
@@ -48,6 +70,10 @@ class HfSource:
         if self.repo is not None and not self.unproven:
             return f"hf:{self.repo}@{self.commit}"
         return f"sha256:{folder_digest(Path(str(self.folder)), self.files)}"
+
+    def companions(self) -> tuple[str, ...]:
+        """The files beside its weights that whoever uses it needs."""
+        return tuple(name for name in self.files if name in SMALL_FILES)
 
     def weight_bytes(self) -> int | None:
         """The size of its files; None when weights are made up, or when they are not here yet."""

@@ -13,11 +13,23 @@ from modelwright._dataclass import dataclass
 from modelwright.data import DataSource, drawn, try_data
 from modelwright.errors import WrightError
 from modelwright.models import HfSource, OnnxSource, fetch, recorded_inputs
+from modelwright.pipeline._decoding import Decoding, decoding
 from modelwright.pipeline._import import foresee_import, import_model
 from modelwright.pipeline._nodes import BuildSubject, Route, export_node, route
 from modelwright.pipeline._recipe import Recipe
-from modelwright.plans import Executor, LocalExecutor, ModelInput, NodeResult, Plan, StageResult, peek_node, run_all
+from modelwright.plans import (
+    Executor,
+    LocalExecutor,
+    ModelInput,
+    Node,
+    NodeResult,
+    Plan,
+    StageResult,
+    peek_node,
+    run_all,
+)
 from modelwright.stages.check import CheckOutcome
+from modelwright.stages.decode import AgreeOutcome, AgreeParams
 from modelwright.stages.export import ExportOutcome, Link
 from modelwright.stages.validate import ValidateOutcome
 from modelwright.store import Store
@@ -63,6 +75,7 @@ class BuildResult:
 
     It is None when nobody could say: a quantized component saw only made-up inputs, or the target could not be asked.
     `accuracy` is there where a drop was allowed for; then both must hold.
+    `agreement`: whether the graphs of a model that writes write together what the float ones do.
     """
 
     source: str
@@ -74,11 +87,13 @@ class BuildResult:
     links: tuple[Link, ...]
     seconds: float
     accuracy: KeptAccuracy | None = None
+    agreement: StageResult[AgreeOutcome] | None = None
 
     @property
     def passed(self) -> bool | None:
         scored = [] if self.accuracy is None else [self.accuracy.passed]
-        return weakest([*(component.passed for component in self.components), *scored])
+        together = [] if self.agreement is None else [self.agreement.outcome.passed]
+        return weakest([*(component.passed for component in self.components), *scored, *together])
 
 
 @dataclass(frozen=True)
@@ -96,6 +111,10 @@ class Head:
     result: StageResult[Any]
     subjects: tuple[BuildSubject, ...]
     links: tuple[Link, ...] = ()
+
+    @property
+    def graphs(self) -> tuple[tuple[BuildSubject, ...], tuple[Link, ...]]:
+        return self.subjects, self.links
 
 
 def build(
@@ -128,16 +147,21 @@ def build_all(
     """
     began = time.perf_counter()
     tell, executor = on_progress or silent, executor or LocalExecutor()
-    with _drawn(source, recipes, store, tell) as data:
+    with contextlib.ExitStack() as stack:
+        data = stack.enter_context(_drawn(source, recipes, store, tell))
         _try_early(source, recipes, store, data.values())
         heads = _heads(source, recipes, store, tell, executor)
-        jobs = [_Job(source, recipe, head) for recipe, head in zip(recipes, heads, strict=True)]
-        routes = [job.routes(data[job.recipe.data], force=force) for job in jobs]
-        plan = Plan({str(number): tuple(n for one in found for n in one.nodes) for number, found in enumerate(routes)})
+        jobs = [_Job(source, recipe, head, data[recipe.data]) for recipe, head in zip(recipes, heads, strict=True)]
+        jobs = _decoded(jobs, store, tell, executor)
+        for done in (job.writes.done for job in jobs if job.writes is not None):
+            if done is not None:
+                stack.enter_context(store.lease(done.artifact))
+        works = [job.work(force=force) for job in jobs]
+        plan = Plan({str(number): work.nodes for number, work in enumerate(works)})
         ended = {
             result.node.id: _Ended(result, time.perf_counter() - began) for result in executor.run(plan, store, tell)
         }
-    return tuple(job.finished(found, ended) for job, found in zip(jobs, routes, strict=True))
+    return tuple(job.finished(work, ended) for job, work in zip(jobs, works, strict=True))
 
 
 @dataclass(frozen=True)
@@ -147,22 +171,45 @@ class _Ended:
 
 
 @dataclass(frozen=True)
+class Work:
+    """What there is to do for one target: each component's way, and what is asked of all of them together."""
+
+    routes: tuple[Route, ...] = ()
+    agree: Node[AgreeParams, AgreeOutcome] | None = None
+
+    @property
+    def nodes(self) -> tuple[Node[Any, Any], ...]:
+        together = () if self.agree is None else (self.agree,)
+        return (*(node for one in self.routes for node in one.nodes), *together)
+
+
+def work_for(head: Head, recipe: Recipe, writes: Decoding | None, data: DataSource | None, *, force: bool) -> Work:
+    if writes is None:
+        subjects = tuple(replace(subject, data=data) for subject in head.subjects)
+        return Work(tuple(route(subject, recipe, force=force) for subject in subjects))
+    routes = tuple(route(subject, recipe, force=force) for subject in writes.fed(head.subjects))
+    return Work(routes, writes.agreement(recipe, routes))
+
+
+@dataclass(frozen=True)
 class _Job:
     """One target of the command."""
 
     source: OnnxSource | HfSource
     recipe: Recipe
     head: Head | WrightError
+    data: DataSource
+    writes: Decoding | None = None
 
-    def routes(self, data: DataSource, *, force: bool) -> list[Route]:
+    def work(self, *, force: bool) -> Work:
         if isinstance(self.head, WrightError):
-            return []
-        return [route(replace(subject, data=data), self.recipe, force=force) for subject in self.head.subjects]
+            return Work()
+        return work_for(self.head, self.recipe, self.writes, self.data, force=force)
 
-    def finished(self, routes: list[Route], ended: Mapping[str, _Ended]) -> BuildResult | BuildFailure:
+    def finished(self, work: Work, ended: Mapping[str, _Ended]) -> BuildResult | BuildFailure:
         if isinstance(self.head, WrightError):
             return BuildFailure(self.recipe.target, self.head)
-        mine = [ended[node.id] for one in routes for node in one.nodes]
+        mine = [ended[node.id] for node in work.nodes]
         failed = [error for item in mine if (error := item.result.cause) is not None]
         if failed:
             return BuildFailure(self.recipe.target, failed[0])
@@ -172,10 +219,32 @@ class _Job:
             task=self.source.task,
             target=self.recipe.target,
             recipe=self.recipe,
-            components=tuple(_built(one, self.head, ended) for one in routes),
+            components=tuple(_built(one, self.head, ended) for one in work.routes),
             links=self.head.links,
             seconds=max(item.after_s for item in mine),
+            agreement=None if work.agree is None else ended[work.agree.id].result.done,
         )
+
+
+def _decoded(jobs: Sequence[_Job], store: Store, tell: OnProgress, executor: Executor) -> list[_Job]:
+    """The jobs with what their float graphs write; those whose graphs cannot have failed."""
+    asked = [
+        None if isinstance(job.head, WrightError) else decoding(job.source, job.recipe, job.data, *job.head.graphs)
+        for job in jobs
+    ]
+    nodes = tuple(one.node for one in asked if one is not None)
+    results = run_all(Plan({"decode": nodes}), store, tell, executor) if nodes else {}
+    found = []
+    for job, one in zip(jobs, asked, strict=True):
+        result = None if one is None else results[one.node.id]
+        if one is None or result is None:
+            found.append(job)
+        elif result.done is None:
+            assert result.cause is not None, "it waits for nothing"
+            found.append(replace(job, head=result.cause))
+        else:
+            found.append(replace(job, writes=replace(one, done=result.done)))
+    return found
 
 
 def _built(found: Route, head: Head, ended: Mapping[str, _Ended]) -> Built:

@@ -15,7 +15,8 @@ from modelwright.errors import UsageError
 from modelwright.models import MANIFEST, MANIFEST_VERSION, HfSource, OnnxSource
 from modelwright.pipeline._build import SINGLE, BuildResult, Built
 from modelwright.pipeline._recipe import Recipe
-from modelwright.plans import MODEL
+from modelwright.plans import MODEL, StageResult
+from modelwright.stages.export import EXPORT
 from modelwright.store import Artifact, FileEntry, Produced, Store, stage_key
 from modelwright.targets import catalogue
 
@@ -53,6 +54,8 @@ def assemble(result: BuildResult, store: Store) -> Artifact:
     inputs = {component.name: component.final.digest for component in result.components}
     # What the target says may change without a key that tells.
     judged = {part.name: [part.passed, *(stage.key.digest for stage in part.stages)] for part in result.components}
+    if result.agreement is not None:
+        judged[result.agreement.stage] = [result.agreement.outcome.passed, result.agreement.key.digest]
     params = {
         "recipe": _shown(result.recipe),
         "source": result.source,
@@ -65,7 +68,7 @@ def assemble(result: BuildResult, store: Store) -> Artifact:
     def produce(workdir: Path) -> Produced:
         (workdir / MANIFEST).write_bytes(sealed(dumps(manifest(result)) + "\n"))
         finished = (file for component in result.components for file in _finished(result, component))
-        return Produced(roles={MANIFEST: "manifest"}, reused=tuple(finished))
+        return Produced(roles={MANIFEST: "manifest"}, reused=(*finished, *_companions(result)))
 
     return store.once(key, produce, label=f"{result.source} for {result.target}").artifact
 
@@ -83,7 +86,9 @@ def manifest(result: BuildResult) -> dict[str, Any]:
         "recipe": plain(_shown(result.recipe)),
         "libraries": {name: installed(name) for name in _LIBRARIES} | _eps(),
         "components": [_entry(result, component) for component in result.components],
+        "companions": [{"name": f.name, "sha256": f.digest, "size": f.size} for f in _companions(result)],
         "links": plain(result.links),
+        "agreement": None if result.agreement is None else _stage(result.agreement),
         "seal": SEAL,
     }
 
@@ -116,19 +121,26 @@ def _entry(result: BuildResult, component: Built) -> dict[str, Any]:
             {"name": _short(component, f.name), "sha256": f.digest, "size": f.size} for f in component.final.files
         ],
         "inputs": plain(component.inputs),
-        "stages": [
-            {
-                "stage": stage.stage,
-                "key": stage.key.digest,
-                "files": {file.name: file.digest for file in stage.artifact.files},
-                "seconds": stage.seconds,
-                "cpu_seconds": stage.cpu_seconds,
-                "peak_rss_bytes": stage.peak_rss_bytes,
-                "outcome": stage.facts,
-            }
-            for stage in component.stages
-        ],
+        "stages": [_stage(stage) for stage in component.stages],
     }
+
+
+def _stage(stage: StageResult[Any]) -> dict[str, Any]:
+    return {
+        "stage": stage.stage,
+        "key": stage.key.digest,
+        "files": {file.name: file.digest for file in stage.artifact.files},
+        "seconds": stage.seconds,
+        "cpu_seconds": stage.cpu_seconds,
+        "peak_rss_bytes": stage.peak_rss_bytes,
+        "outcome": stage.facts,
+    }
+
+
+def _companions(result: BuildResult) -> tuple[FileEntry, ...]:
+    """What an export kept beside its graphs: tokenizer, processor, configuration."""
+    first = result.components[0].stages[0]
+    return tuple(file for file in first.artifact.files if "/" not in file.name) if first.stage == EXPORT.name else ()
 
 
 def _folder(result: BuildResult, component: Built) -> str:

@@ -30,8 +30,8 @@ READER = "unknown until the reader runs"
 class BuildSubject:
     """One component on its way: its name in labels, what it is fed, and the export everything is compared with.
 
-    `data` are the samples of the user's own function, drawn; `sized` is false while that function is to say
-    dimensions of the model.
+    `data` are its samples, where they are not the recipe's as they are; `sized` is false while the user's own function
+    is to say dimensions of the model, and `waits` is why the samples are not known yet.
     """
 
     name: str
@@ -40,6 +40,7 @@ class BuildSubject:
     exported: ModelInput
     data: DataSource | None = None
     sized: bool = True
+    waits: str | None = None
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,11 @@ class Route:
     gate: Node[Any, Any]
     compiled: Node[Any, Any] | None
     check: Node[Any, Any] | None
+
+    @property
+    def model(self) -> ModelInput | Ref:
+        """What is judged and delivered, before it is compiled."""
+        return Ref(self.makers[-1]) if self.makers else self.subject.exported
 
     @property
     def nodes(self) -> tuple[Node[Any, Any], ...]:
@@ -123,42 +129,53 @@ def quantize_node(
     params = recipe.quantize
     if params is None:
         return None
-    fed = any(step.kind == "static" for step in steps_of(params.precision))
-    data = calibration_of(subject, recipe) if fed else None
+    data = calibration_of(subject, recipe) if calibrated(params) else None
     return Node(
         QUANTIZE,
         params,
         {"model": model},
         subject.label,
         given={"calibration": data},
-        marks={} if data is None else _identity("calibration", data, params.samples),
+        marks={} if data is None else _identity(subject, "calibration", data, params.samples),
         data_bytes=0 if data is None else data.size_bytes(),
         needs=needs,
-        open=_open(data),
+        open=None if data is None else _open(subject, data),
     )
+
+
+def calibrated(params: QuantizeParams) -> bool:
+    """Does it look at samples?"""
+    return any(step.kind == "static" for step in steps_of(params.precision))
 
 
 def _gate(
     subject: BuildSubject, model: Model | Ref, recipe: Recipe, needs: tuple[Node[Any, Any], ...]
 ) -> Node[Any, Any]:
-    """Which machines it is for matters only to integer kernels; all targets share the gate of everything else."""
-    params, quantize = recipe.validation, recipe.quantize
-    integers = quantize is not None and integer_products(quantize)
-    exact = integers and parse_target(recipe.target).exact_products is not False
+    params = recipe.validation
+    precision, exact, kernels = gate_conditions(recipe)
     data = calibration_of(subject, recipe, seed=params.seed)
-    # Where integer kernels decide, so does the CPU that has them.
-    kernels = {"cpu": digest(read_cpu().features)} if integers else {}
     return Node(
         VALIDATE,
-        Gate(**vars(params), precision=_claimed(recipe), exact_products=exact, inherited=quantize is None),
+        Gate(**vars(params), precision=precision, exact_products=exact, inherited=recipe.quantize is None),
         {"candidate": model, "reference": subject.exported},
         subject.label,
         given={"data": data},
-        marks={**_identity("data", data, params.samples), **kernels},
+        marks={**_identity(subject, "data", data, params.samples), **kernels},
         data_bytes=data.size_bytes(),
         needs=needs,
-        open=_open(data),
+        open=_open(subject, data),
     )
+
+
+def gate_conditions(recipe: Recipe) -> tuple[str, bool, dict[str, str]]:
+    """What a build claims to be, whether its machines never saturate 8-bit products, and marks of what computes it
+    here. Which machines it is for matters only to integer kernels; all targets share the gate of everything else."""
+    quantize = recipe.quantize
+    integers = quantize is not None and integer_products(quantize)
+    exact = integers and parse_target(recipe.target).exact_products is not False
+    # Where integer kernels decide, so does the CPU that has them.
+    kernels = {"cpu": digest(read_cpu().features)} if integers else {}
+    return _claimed(recipe), exact, kernels
 
 
 def _compiled(
@@ -182,10 +199,10 @@ def _check(
         {"artifact": model if compiled is None else Ref(compiled), "plain": model},
         subject.label,
         given={"data": data},
-        marks=_identity("data", data, params.samples),
+        marks=_identity(subject, "data", data, params.samples),
         data_bytes=data.size_bytes(),
         needs=(gate,),
-        open=_open(data),
+        open=_open(subject, data),
     )
 
 
@@ -194,13 +211,13 @@ def _claimed(recipe: Recipe) -> str:
     return judged_as(recipe.precision) if recipe.quantize is None else recipe.quantize.precision
 
 
-def _identity(name: str, data: DataSource, samples: int) -> dict[str, str]:
-    """Nothing for samples that only the user's own function knows."""
-    return {} if _open(data) else {name: data.identity(samples)}
+def _identity(subject: BuildSubject, name: str, data: DataSource, samples: int) -> dict[str, str]:
+    """Nothing for samples that nobody knows yet."""
+    return {} if _open(subject, data) else {name: data.identity(samples)}
 
 
-def _open(data: DataSource | None) -> str | None:
-    return READER if data is not None and data.unread else None
+def _open(subject: BuildSubject, data: DataSource) -> str | None:
+    return READER if data.unread else subject.waits
 
 
 def calibration_of(subject: BuildSubject, recipe: Recipe, seed: int | None = None) -> DataSource:

@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from modelwright._dataclass import dataclass
+from modelwright.data import DataSource
 from modelwright.models import HfSource, OnnxSource
-from modelwright.pipeline._build import Head, exported, imported
+from modelwright.pipeline._build import Head, Work, exported, imported, work_for
+from modelwright.pipeline._decoding import Decoding, decoding
 from modelwright.pipeline._import import foresee_import
-from modelwright.pipeline._nodes import Route, export_node, route
+from modelwright.pipeline._nodes import export_node
 from modelwright.pipeline._recipe import Recipe
 from modelwright.pipeline._resolve import waits_for_reader
-from modelwright.plans import Foreseen, Node, Plan, StageForecast, State, foresee
+from modelwright.plans import Foreseen, Node, Plan, StageForecast, State, foresee, peek_node
 from modelwright.store import Store
 
 
@@ -53,12 +55,12 @@ def plan_all(
         ]
     else:
         begun, heads = _exports(source, recipes, names, store)
-    routes = [_routes(source, recipe, head) for recipe, head in zip(recipes, heads, strict=True)]
-    wanted = {name: tuple(n for one in found for n in one.nodes) for name, found in zip(names, routes, strict=True)}
+    works = [_work(source, recipe, head, store) for recipe, head in zip(recipes, heads, strict=True)]
+    wanted = {name: work.nodes for name, work in zip(names, works, strict=True)}
     known = {item.node.id: item for item in foresee(Plan(wanted), store)}
     return tuple(
-        (first, *_steps(recipe, name, found, known))
-        for recipe, name, first, found in zip(recipes, names, begun, routes, strict=True)
+        (first, *_steps(recipe, name, work, known))
+        for recipe, name, first, work in zip(recipes, names, begun, works, strict=True)
     )
 
 
@@ -82,17 +84,39 @@ def _exports(
     return begun, [None if done is None else exported(source, done) for done in found]
 
 
-def _routes(source: OnnxSource | HfSource, recipe: Recipe, head: Head | None) -> list[Route]:
-    """None while nobody knows which components there are."""
+@dataclass(frozen=True)
+class _Planned:
+    """The work of a target, after what its float graphs have to write first; None while nobody knows its graphs."""
+
+    work: Work | None
+    writes: Decoding | None = None
+
+    @property
+    def nodes(self) -> tuple[Node[Any, Any], ...]:
+        first = () if self.writes is None else (self.writes.node,)
+        return (*first, *(() if self.work is None else self.work.nodes))
+
+
+def _work(source: OnnxSource | HfSource, recipe: Recipe, head: Head | None, store: Store) -> _Planned:
+    if head is None:
+        return _Planned(None)
     sized = not waits_for_reader(source, recipe)
-    return [] if head is None else [route(replace(subject, sized=sized), recipe) for subject in head.subjects]
+    head = replace(head, subjects=tuple(replace(subject, sized=sized) for subject in head.subjects))
+    writes = decoding(source, recipe, DataSource(recipe.data), *head.graphs)
+    if writes is not None and writes.node.open is None:
+        writes = replace(writes, done=peek_node(store, writes.node))
+    return _Planned(work_for(head, recipe, writes, None, force=False), writes)
 
 
-def _steps(recipe: Recipe, name: str, routes: list[Route], known: Mapping[str, Foreseen]) -> Iterator[PlannedStage]:
-    for found in routes:
+def _steps(recipe: Recipe, name: str, planned: _Planned, known: Mapping[str, Foreseen]) -> Iterator[PlannedStage]:
+    if planned.writes is not None:
+        yield _step("all", known[planned.writes.node.id], name)
+    for found in () if planned.work is None else planned.work.routes:
         for node in found.nodes:
             yield _step(found.subject.name, known[node.id], name)
-    if not routes:
+    if planned.work is not None and planned.work.agree is not None:
+        yield _step("all", known[planned.work.agree.id], name)
+    if planned.work is None:
         present = {"optimize": recipe.optimize, "quantize": recipe.quantize, "validate": recipe.validation}
         for stage, section in {**present, "compile": recipe.compile, "check": recipe.check}.items():
             if section is not None:

@@ -20,7 +20,7 @@ from modelwright.stages.export import ExportParams
 from modelwright.stages.optimize import OptimizeParams
 from modelwright.stages.quantize import QuantizeParams
 from modelwright.stages.validate import ValidateParams
-from modelwright.vocabulary import Data
+from modelwright.vocabulary import Data, Sized
 
 Layer = dict[str, Any]
 _SEALED = "seal"
@@ -30,10 +30,12 @@ _SECTIONS = (*_STAGES, "check", "validation")
 
 @dataclass(frozen=True)
 class Reasons:
-    """Why values are what they are, in words; null where there was nothing to decide."""
+    """Why values are what they are, in words; null where there was nothing to decide. `sizes` are those that were
+    fixed, each with who says so."""
 
     reduce_range: str | None = None
     chip: str | None = None
+    sizes: tuple[Sized, ...] = ()
 
 
 def _told(description: str, default: Any = MISSING) -> Any:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from modelwright._dataclass import dataclass
-from modelwright.data import DataSource, data_sizes, require_there
+from modelwright.data import DataSource, data_shapes, data_sizes, require_there
 from modelwright.errors import UsageError
 from modelwright.graph import shared
-from modelwright.models import HfSource, OnnxSource, model_facts, symbolic_sizes
+from modelwright.models import HfSource, OnnxSource, model_facts, processor_hints, sized_dims
 from modelwright.pipeline._conflicts import refuse_conflicts
 from modelwright.pipeline._recipe import Layer, Recipe, make_data, make_recipe, merged, require_layer
 from modelwright.pipeline._weights import settle_weights
@@ -18,12 +18,18 @@ from modelwright.stages.optimize import PRESETS, resolve_passes
 from modelwright.stages.quantize import QuantizeParams, canonical, steps_of
 from modelwright.stages.validate import ValidateParams
 from modelwright.targets import Target, catalogue, on_this_host, parse_target
-from modelwright.vocabulary import Data
+from modelwright.vocabulary import Data, Sized
 
 DEFAULT_PASSES = ("portable",)
 # Made-up inputs show that a graph was put together rightly, and no more of them would show more.
 MADE_UP_SAMPLES = 2
 _FIXED_SHAPE_DEVICES = ("npu",)
+# Inputs of a Hugging Face model: the size of the export that they show, and in how many of their last axes.
+_EXPORT_SIZES = {
+    "input_ids": ("sequence_length", 1),
+    "pixel_values": ("image_size", 2),
+    "input_values": ("audio_samples", 1),
+}
 _DECIDED = ("policy_version", "reasons")
 
 
@@ -183,6 +189,8 @@ def _spell_out(
             layer[section] = {**layer[section], "target": str(target)}
     if layer["data"].random and isinstance(layer["validation"], dict):
         layer["validation"] = {"samples": MADE_UP_SAMPLES, **layer["validation"]}
+    if isinstance(source, HfSource):
+        _size_export(source, layer, planning=planning)
     optimize: dict[str, Any] | None = layer["optimize"]
     if optimize is None and not choices.dims:
         return
@@ -191,21 +199,39 @@ def _spell_out(
     optimize["passes"] = list(resolve_passes(names))
     sizes = dict(optimize.get("fix_dims") or ())
     if "fix_dims" not in optimize and isinstance(source, OnnxSource) and target.device in _FIXED_SHAPE_DEVICES:
-        sizes = _sizes(Path(source.path), layer, dict(choices.dims), planning=planning)
+        found = _sizes(Path(source.path), layer, dict(choices.dims), planning=planning)
+        layer["reasons"] = {"sizes": found}
+        sizes = {item.name: item.size for item in found}
     optimize["fix_dims"] = sorted({**sizes, **dict(choices.dims)}.items())
     layer["optimize"] = optimize
 
 
-def _sizes(model: Path, layer: Layer, said: dict[str, int], *, planning: bool) -> dict[str, int]:
-    """What is said, then what the user's data has, then what a dimension's name suggests."""
+def _size_export(source: HfSource, layer: Layer, *, planning: bool) -> None:
+    """Arrays of the data that are inputs of the model say how large those are, unless the recipe does."""
+    data: Data = layer["data"]
+    if data.random or (planning and DataSource(data).unread) or source.task == "text-generation":
+        return
+    export, sizes = dict(layer["export"]), []
+    for name, shape in data_shapes(data, _samples(layer)).items():
+        key, axes = _EXPORT_SIZES.get(name, ("", 0))
+        if key and len(shape) >= axes and export.get(key) is None:
+            export[key] = shape[-axes:] if axes > 1 else shape[-1]
+            words = ("height", "width") if axes > 1 else (key,)
+            sizes += [Sized(word, size, "the data") for word, size in zip(words, shape[-axes:], strict=True)]
+    layer["export"], layer["reasons"] = export, {"sizes": sizes}
+
+
+def _sizes(model: Path, layer: Layer, said: dict[str, int], *, planning: bool) -> tuple[Sized, ...]:
+    """What is said, then what the user's data has, then the processor, then the file, then a guess."""
     data: Data = layer["data"]
     if planning and DataSource(data).unread:
-        return {}
+        return ()
     symbolic = set(model_facts(model).symbolic)
     if not symbolic and not said:
-        return {}
+        return ()
     seen = data_sizes(data, model, _samples(layer)) if not data.random and symbolic - said.keys() else {}
-    return symbolic_sizes(shared(model), {**seen, **said})
+    hints = processor_hints(Path(data.processor or model.parent).expanduser())
+    return sized_dims(shared(model), said, seen, hints)
 
 
 def _samples(layer: Layer) -> int:

@@ -16,6 +16,7 @@ from modelwright.pipeline._recipe import Recipe
 from modelwright.plans import ModelInput, StageResult
 from modelwright.stages.check import CheckOutcome
 from modelwright.stages.compile import CompileOutcome
+from modelwright.stages.decode import AgreeOutcome
 from modelwright.stages.export import ExportOutcome, Link
 from modelwright.stages.optimize import OptimizeOutcome
 from modelwright.stages.quantize import QuantizeOutcome
@@ -31,13 +32,16 @@ _OUTCOMES: Mapping[str, type] = {
     "validate": ValidateOutcome,
     "compile": CompileOutcome,
     "check": CheckOutcome,
+    "agree": AgreeOutcome,
 }
 _FAMILIES = {family.exit_code: family for family in (UsageError, InputError, ExecutionError, StoreError)}
 
 
 def build_form(build: BuildResult) -> dict[str, Any]:
     """Everything, as plain JSON values."""
-    return {**_form(build, "components"), "components": [_part_form(part) for part in build.components]}
+    whole = None if build.agreement is None else _form(build.agreement, "kind")
+    parts = [_part_form(part) for part in build.components]
+    return {**_form(build, "components", "agreement"), "components": parts, "agreement": whole}
 
 
 def failure_form(failure: BuildFailure) -> dict[str, Any]:
@@ -56,6 +60,7 @@ def build_of(form: Mapping[str, Any]) -> BuildResult:
         links=typed(tuple[Link, ...], form["links"]),
         seconds=form["seconds"],
         accuracy=None if form.get("accuracy") is None else typed(KeptAccuracy, form["accuracy"]),
+        agreement=None if form.get("agreement") is None else _stage_of(form["agreement"]),
     )
 
 
@@ -88,5 +93,5 @@ def _stage_of(form: Mapping[str, Any]) -> StageResult[Any]:
     return StageResult(kind=_OUTCOMES[form["stage"]], **kept)
 
 
-def _form(value: Any, without: str) -> dict[str, Any]:
-    return {item.name: plain(getattr(value, item.name)) for item in fields(value) if item.name != without}
+def _form(value: Any, *without: str) -> dict[str, Any]:
+    return {item.name: plain(getattr(value, item.name)) for item in fields(value) if item.name not in without}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from modelwright.pipeline._recipe import Reasons, Recipe
+from modelwright.pipeline._recipe import Recipe
 from modelwright.stages.quantize import Pairs, integer_products
 from modelwright.targets import Target, read_cpu
 
@@ -23,7 +23,8 @@ def settle_weights(recipe: Recipe, target: Target, asked: Target) -> Recipe:
     why = _reason(target, asked) if said == policy else "it was asked for"
     pairs: Pairs = "needed" if matters and target.ep == "cpu" else "all"
     params = replace(params, reduce_range=said, pairs=params.pairs or pairs)
-    return replace(recipe, quantize=params, reasons=Reasons(reduce_range=why if matters else None))
+    reasons = replace(recipe.reasons, reduce_range=why if matters else None)
+    return replace(recipe, quantize=params, reasons=reasons)
 
 
 def _reason(target: Target, asked: Target) -> str | None:

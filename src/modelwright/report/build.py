@@ -35,8 +35,10 @@ def render_builds(found: Builds, console: rich.console.Console) -> None:
             console.print(_stages(component, component.name if len(result.components) > 1 else None, console.width))
             _left_out(component, console)
             _gate(component, console)
+        _sizes(result, console)
         _reasons(result, console)
         _accuracy(result, console)
+        _agreement(result, console)
         made = sum(stage.produced for component in result.components for stage in component.stages)
         where = f" Written to {folder}." if folder else " In the store; give -o DIR for a folder."
         word = _WORDS[result.passed]
@@ -159,7 +161,8 @@ def _quantize(outcome: QuantizeOutcome) -> str:
     if data is None:
         return f"measured {outcome.measured}"
     kind = "RANDOM inputs, accuracy on real data unknown" if data.random else data.kind
-    return f"measured {outcome.measured}, {data.samples} samples from {kind}"
+    few = "; FEW samples, 32 to 128 would do" if data.few else ""
+    return f"measured {outcome.measured}, {data.samples} samples from {kind}{few}"
 
 
 def _validate(outcome: ValidateOutcome) -> str:
@@ -240,6 +243,36 @@ def _accuracy(result: BuildResult, console: rich.console.Console) -> None:
     reason = f": {found.reasons[0]}" if found.reasons else ""
     tail = f" on {found.samples} labelled samples, on {found.target}{reason}"
     console.print(rich.text.Text.assemble("accuracy: ", word, tail), soft_wrap=True)
+
+
+def _sizes(result: BuildResult, console: rich.console.Console) -> None:
+    """Who says how large the inputs are. A guess is as loud as made-up data."""
+    first = result.components[0].stages[0].outcome
+    exported = first.sizes if isinstance(first, ExportOutcome) else ()
+    found = {item.name: item for item in (*exported, *result.recipe.reasons.sizes)}
+    told: dict[str, list[str]] = {}
+    for item in found.values():
+        if not item.guessed:
+            told.setdefault(item.origin, []).append(f"{item.name} {item.size}")
+    if told:
+        words = "; ".join(f"{', '.join(names)} ({origin})" for origin, names in told.items())
+        console.print(rich.text.Text(f"sizes: {words}"), soft_wrap=True)
+    guessed = [f"{item.name} {item.size}" for item in found.values() if item.guessed]
+    if guessed:
+        loud = ("sizes are GUESSED", "yellow"), f": {', '.join(guessed)}; give {_how(first)}"
+        console.print(rich.text.Text.assemble(*loud), soft_wrap=True)
+
+
+def _how(first: object) -> str:
+    return "them in the recipe's [export]" if isinstance(first, ExportOutcome) else "--dim NAME=SIZE, or real --data"
+
+
+def _agreement(result: BuildResult, console: rich.console.Console) -> None:
+    """What the graphs write together."""
+    if result.agreement is not None:
+        found = result.agreement.outcome
+        word = {True: ("passed", "green"), False: ("FAILED", "red"), None: ("unknown", "yellow")}[found.passed]
+        console.print(rich.text.Text.assemble("greedy texts: ", word, f": {found.detail}"), soft_wrap=True)
 
 
 def _left_out(component: Built, console: rich.console.Console) -> None:

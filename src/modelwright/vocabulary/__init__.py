@@ -9,6 +9,7 @@ from modelwright.vocabulary._data import (
 from modelwright.vocabulary._passed import weakest
 from modelwright.vocabulary._progress import OnProgress, Progress, silent, within
 from modelwright.vocabulary._result import RESULT_VERSION, Result
+from modelwright.vocabulary._sized import GUESS, Origin, Sized
 from modelwright.vocabulary._spec import (
     Fill,
     FillKind,
@@ -26,6 +27,7 @@ from modelwright.vocabulary._task import (
 )
 
 __all__ = [
+    "GUESS",
     "RANDOM",
     "RESULT_VERSION",
     "TASKS",
@@ -38,8 +40,10 @@ __all__ = [
     "Modality",
     "ModelTask",
     "OnProgress",
+    "Origin",
     "Progress",
     "Result",
+    "Sized",
     "TensorSpec",
     "as_data",
     "find_task",

@@ -59,7 +59,7 @@ def test_a_measurement_runs_on_every_seed(built):
 
 
 def test_an_evaluation_on_made_up_inputs_runs_on_every_sample(built):
-    result = evaluate(built, built, Data("random", SEEDS), options=EvalOptions(outputs=True, min_cosine=0.9999))
+    result = evaluate(built, built, Data("random", samples=SEEDS), options=EvalOptions(outputs=True, min_cosine=0.9999))
     assert not result.failures
 
 

@@ -624,6 +624,19 @@ def value_info(name: str) -> onnx.ValueInfoProto:
     return helper.make_tensor_value_info(name, TensorProto.FLOAT, [3])
 
 
+def test_metadata_that_a_fixed_size_makes_untrue_is_corrected(tmp_path: Path) -> None:
+    source = simple("y = Relu(x)", "1,3,4,4")
+    for axis, dim in ((2, "height"), (3, "width")):
+        source.graph.input[0].type.tensor_type.shape.dim[axis].dim_param = dim
+    helper.set_model_props(source, {"imgsz": "[640, 640]", "batch": "1", "names": "{0: 'cat'}"})
+    model = save(source, tmp_path / "in")
+    (tmp_path / "out").mkdir()
+    outcome = run_optimize(str(model), str(tmp_path / "out"), OptimizeParams(fix_dims=(("height", 8), ("width", 6))))
+    notes = {item.key: item.value for item in onnx.load(tmp_path / "out" / "model.onnx").metadata_props}
+    assert notes == {"imgsz": "[8, 6]", "batch": "1", "names": "{0: 'cat'}"}
+    assert "metadata" in [step.name for step in outcome.steps]
+
+
 def test_dimensions_without_a_name_are_fixed_by_their_place(tmp_path: Path) -> None:
     source = simple("y = Relu(x)", "1,3,4,4")
     dims = source.graph.input[0].type.tensor_type.shape.dim

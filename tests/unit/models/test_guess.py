@@ -1,5 +1,7 @@
 """Inputs for a bare ONNX file, guessed from names, types and the tables they index."""
 
+import json
+
 import numpy as np
 import onnx
 import pytest
@@ -8,8 +10,8 @@ from onnx import TensorProto, helper, numpy_helper
 from modelwright.data import generate
 from modelwright.errors import InputError, UsageError
 from modelwright.graph import load
-from modelwright.models import index_bound, specs_from_graph, symbolic_sizes
-from support import builds
+from modelwright.models import index_bound, processor_hints, sized_dims, specs_from_graph, symbolic_sizes
+from support import builds, models
 
 
 def write(tmp_path, inputs, nodes, tensors=(), output="y"):
@@ -203,3 +205,69 @@ def test_inputs_that_nobody_recorded_like_that_are_refused(text_model, change):
     build_folder(text_model.path.parent, [{**TOKENS, **change}])
     with pytest.raises(InputError, match="cannot be read as a build"):
         specs_from_graph(text_model)
+
+
+def detector(shape, **metadata):
+    """A graph that takes images, as a detector's exporter describes it."""
+    relu = helper.make_node("Relu", ["images"], ["output0"])
+    found = models.model([relu], [models.value("images", shape=shape)], [models.value("output0", shape=shape)])
+    for key, text in metadata.items():
+        found.metadata_props.add(key=key, value=text)
+    return found
+
+
+def origins(graph, **known):
+    return {item.name: (item.size, item.origin) for item in sized_dims(graph, **known)}
+
+
+def test_a_size_is_what_the_file_says_about_itself_before_it_is_a_guess(tmp_path):
+    shape = ["batch", 3, "height", "width"]
+    told = load(models.save(detector(shape, imgsz="[640, 480]"), tmp_path / "told"))
+    assert origins(told) == {
+        "batch": (1, "one sample"),
+        "height": (640, "the file's metadata"),
+        "width": (480, "the file's metadata"),
+    }
+    assert [spec.sizes for spec in specs_from_graph(told)] == [(1, 3, 640, 480)]
+    silent = load(models.save(detector(shape), tmp_path / "silent"))
+    assert origins(silent)["height"] == (224, "a guess")
+    odd = load(models.save(detector(shape, imgsz="as you like"), tmp_path / "odd"))
+    assert origins(odd)["height"] == (224, "a guess")
+
+
+def test_data_counts_before_the_processor_and_that_before_the_file(tmp_path):
+    graph = load(models.save(detector(["batch", "height", "width", 3], imgsz="[640, 640]"), tmp_path / "m"))
+    (tmp_path / "preprocessor_config.json").write_text(
+        '{"do_center_crop": true, "crop_size": {"height": 96, "width": 64}}'
+    )
+    hints = processor_hints(tmp_path)
+    assert origins(graph, processor=hints)["width"] == (64, "the processor")
+    assert origins(graph, processor=hints, seen={"width": 48})["width"] == (48, "the data")
+    assert origins(graph, processor=hints, seen={"width": 48}, said={"width": 32})["width"] == (32, "as asked")
+
+
+def test_channels_that_stand_last_leave_the_other_places_to_height_and_width(tmp_path):
+    graph = load(models.save(detector([None, None, None, 3], imgsz="[640, 320]"), tmp_path / "m"))
+    assert origins(graph) == {
+        "images:0": (1, "one sample"),
+        "images:1": (640, "the file's metadata"),
+        "images:2": (320, "the file's metadata"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("settings", "length"), [({"model_max_length": 77}, 77), ({"model_max_length": 1e30}, None), ({}, None)]
+)
+def test_a_tokenizer_says_how_long_a_text_is(tmp_path, settings, length):
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+    assert processor_hints(tmp_path).text == length
+
+
+def test_a_length_is_that_of_the_input_beside_it(tmp_path):
+    nodes = [helper.make_node("Cast", ["input_lengths"], ["y"], to=TensorProto.FLOAT)]
+    inputs = [("input", TensorProto.INT64, ["batch", "phonemes"]), ("input_lengths", TensorProto.INT64, ["batch"])]
+    nodes.append(helper.make_node("Gather", ["table", "input"], ["z"]))
+    graph = write(tmp_path, inputs, nodes, [("table", np.zeros((9, 2), np.float32))])
+    made = generate(specs_from_graph(graph, sizes={"phonemes": 40}))
+    assert made["input"].shape == (1, 40)
+    assert made["input_lengths"].tolist() == [40]

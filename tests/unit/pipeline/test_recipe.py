@@ -12,7 +12,7 @@ from modelwright.models import OnnxSource
 from modelwright.pipeline import Recipe, RecipeChoices, make_recipe, read_layer, resolve_recipe, schema_of, toml_text
 from modelwright.targets import Cpu, _isa, parse_target
 from modelwright.vocabulary import Data
-from support.models import conv_net, qdq, save
+from support.models import conv_net, model, qdq, save, value
 
 
 @pytest.fixture
@@ -248,3 +248,19 @@ def test_options_of_the_ep_go_wherever_it_compiles_or_is_asked_and_nowhere_else(
 def test_every_target_but_the_cpu_is_asked_itself(source):
     asked = {name: resolve_recipe(source, parse_target(name)).check for name in ("cpu", "cpu:isa=vnni", "qnn-npu")}
     assert [name for name, check in asked.items() if check is not None] == ["qnn-npu"]
+
+
+def test_a_detector_keeps_the_size_that_its_file_names_and_the_recipe_says_so(tmp_path):
+    shape = ["batch", 3, "height", "width"]
+    relu = helper.make_node("Relu", ["images"], ["found"])
+    detector = model([relu], [value("images", shape=shape)], [value("found", shape=shape)])
+    helper.set_model_props(detector, {"imgsz": "[640, 480]"})
+    recipe = resolve_recipe(OnnxSource(str(save(detector, tmp_path))), parse_target("qnn-npu"))
+    assert recipe.optimize.fix_dims == (("batch", 1), ("height", 640), ("width", 480))
+    assert {item.name: item.origin for item in recipe.reasons.sizes} == {
+        "batch": "one sample",
+        "height": "the file's metadata",
+        "width": "the file's metadata",
+    }
+    assert "the file's metadata" in toml_text(recipe)
+    assert resolve_recipe(OnnxSource(str(tmp_path / "model.onnx")), parse_target("cpu")).reasons.sizes == ()

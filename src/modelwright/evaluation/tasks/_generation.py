@@ -9,6 +9,7 @@ from modelwright._lazy import lazy
 from modelwright.errors import InputError, UsageError
 from modelwright.evaluation.tasks._base import Context, EvalTask, Metric, Outputs, Row, Run, field, nothing_right, pick
 from modelwright.evaluation.tasks._libraries import library
+from modelwright.stages.decode import Writing, writing_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,9 +35,10 @@ class WritingTask(EvalTask):
         super().__init__(context, settings)
         self._longest = int(self.number("longest"))
         # A graph that answers token ids knows its own start and end.
-        self._start = self._tokens("start", _first_tokens(context.generation)) if context.writes else []
-        self._end = self._tokens("end", _flat(context.generation.get("eos_token_id"))) if context.writes else []
-        self._never = [token for token in _forbidden(context.generation) if token not in self._end]
+        known = writing_of(context.generation)
+        self._start = self._tokens("start", known.start) if context.writes else []
+        self._end = self._tokens("end", known.end) if context.writes else []
+        self._writing = Writing(end=tuple(self._end), never=tuple(set(known.never) - set(self._end)))
 
     def answer(self, run: Run, row: Row) -> tuple[Outputs, ...] | None:
         ids: list[int] = []
@@ -46,11 +48,10 @@ class WritingTask(EvalTask):
             if whole:
                 ids = [int(token) for token in whole[0]]
                 break
-            logits = pick(outputs, ("logits",), 2)[-1].copy()
+            logits = pick(outputs, ("logits",), 2)[-1]
             if np.isnan(logits).any() or np.isposinf(logits).any():
                 return ({"ids": np.array([np.nan])},)
-            logits[[token for token in self._never if token < len(logits)]] = -np.inf
-            ids.append(int(logits.argmax()))
+            ids.append(int(self._writing.allowed(logits).argmax()))
         return ({"ids": np.array([token for token in ids if token not in self._end], np.int64)},)
 
     def texts(self, row: Row, outputs: Sequence[Outputs], **decoding: Any) -> tuple[str, str]:
@@ -90,29 +91,6 @@ class WritingTask(EvalTask):
                 fix=f"Give the model's own folder with `processor`, or the token id with `settings` {key}=ID.",
             )
         return list(known)
-
-
-def _first_tokens(generation: Mapping[str, Any]) -> list[int]:
-    """The start token, then what is forced to follow it: a language, a task."""
-    found = _flat(generation.get("decoder_start_token_id"))
-    if not found:
-        return []
-    for _, token in generation.get("forced_decoder_ids") or ():
-        if token is None:
-            break
-        found.append(int(token))
-    return found + [token for token in _flat(generation.get("forced_bos_token_id")) if token not in found]
-
-
-def _forbidden(generation: Mapping[str, Any]) -> list[int]:
-    """Tokens that the model's own settings never let it write."""
-    words = [word[0] for word in generation.get("bad_words_ids") or () if len(word) == 1]
-    return _flat([*words, *(generation.get("suppress_tokens") or ())])
-
-
-def _flat(token: Any) -> list[int]:
-    tokens = token if isinstance(token, list) else [] if token is None else [token]
-    return [int(item) for item in tokens if int(item) >= 0]
 
 
 class Translation(WritingTask):

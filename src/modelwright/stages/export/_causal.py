@@ -32,7 +32,7 @@ PREFILL, DECODE = "prefill", "decode"
 def causal_parts(loaded: Loaded, params: ExportParams) -> tuple[tuple[Part, ...], tuple[Link, ...]]:
     refuse_dynamic(params, "a language model with a cache")
     model = loaded.model
-    prompt, length = sequence_length(model, params), cache_length(model, params)
+    prompt, length = sequence_length(loaded, params), cache_length(loaded, params)
     if prompt > length:
         raise UsageError(
             f"a prompt of {prompt} tokens does not fit a cache of {length}",

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
 from modelwright.errors import InputError, UsageError
+from modelwright.models import pair, processor_image
 from modelwright.stages.export._load import Loaded
 from modelwright.stages.export._values import ExportParams
-from modelwright.vocabulary import Fill, InputSpec, TensorSpec
+from modelwright.vocabulary import GUESS, Fill, InputSpec, Origin, TensorSpec
 
 if TYPE_CHECKING:
     import torch
@@ -26,7 +27,7 @@ def text_inputs(loaded: Loaded, params: ExportParams, *, model: Any = None) -> I
     """Token ids with what usually stands beside them."""
     model = model if model is not None else loaded.model
     config = model.config.get_text_config()
-    length = sequence_length(model, params)
+    length = sequence_length(loaded, params, model=model)
     specs = [_matrix("input_ids", length, params, token_fill(model.config, config))]
     takes = forward_names(model)
     if "attention_mask" in takes:
@@ -38,7 +39,9 @@ def text_inputs(loaded: Loaded, params: ExportParams, *, model: Any = None) -> I
 
 def image_input(loaded: Loaded, params: ExportParams, *, config: Any = None) -> TensorSpec:
     config = config if config is not None else loaded.config
-    height, width = params.image_size or image_size(loaded.processor, config)
+    (height, width), origin = image_size(loaded, params, config)
+    loaded.size("height", height, origin)
+    loaded.size("width", width, origin)
     channels = _setting(config, "num_channels") or 3
     return _batched("pixel_values", "float32", (channels, height, width), params, Fill("normal"))
 
@@ -48,11 +51,13 @@ def audio_input(loaded: Loaded, params: ExportParams) -> TensorSpec:
     config = loaded.config
     mels = int(getattr(config, "num_mel_bins", 0))
     if loaded.model.main_input_name == "input_features":
-        frames = 2 * config.max_source_positions
+        frames = loaded.size("frames", 2 * config.max_source_positions, "the configuration")
         return _batched("input_features", "float32", (mels, frames), params, Fill("normal"))
     if mels and getattr(config, "max_length", None):
         return _batched("input_values", "float32", (config.max_length, mels), params, Fill("normal"))
-    samples = params.audio_samples or int(loaded.processor.get("sampling_rate", _SAMPLES))
+    said = params.audio_samples
+    samples = said or int(loaded.processor.get("sampling_rate", _SAMPLES))
+    loaded.size("audio_samples", samples, GUESS if said is None else "as asked")
     return _batched("input_values", "float32", (samples,), params, Fill("normal"))
 
 
@@ -99,18 +104,26 @@ def token_fill(*configs: Any, vocabulary: int | None = None) -> Fill:
     return Fill("tokens", 0, size, avoid=avoid, last=last)
 
 
-def sequence_length(model: Any, params: ExportParams) -> int:
-    """The asked length, or the usual one, inside what the position table allows."""
-    limit = position_limit(model)
-    if params.sequence_length is None:
-        return min(_SEQUENCE, limit or _SEQUENCE)
-    if limit is not None and params.sequence_length > limit:
+def sequence_length(loaded: Loaded, params: ExportParams, *, model: Any = None) -> int:
+    """The asked length, else what the tokenizer cuts texts to, else the usual one, inside what the positions allow.
+
+    A language model bears more than its prompts usually have.
+    """
+    model = model if model is not None else loaded.model
+    limit, said = position_limit(model), params.sequence_length
+    if said is not None and limit is not None and said > limit:
         raise UsageError(
-            f"a sequence length of {params.sequence_length} is too long",
+            f"a sequence length of {said} is too long",
             cause=f"{type(model).__name__} has positions for {limit} tokens",
             fix=f"Ask for at most {limit}.",
         )
-    return params.sequence_length
+    if said is not None:
+        return loaded.size("sequence_length", said, "as asked")
+    told = loaded.text_length if params.task != "text-generation" else None
+    usual = told or _SEQUENCE
+    if limit is not None and limit <= usual:
+        return loaded.size("sequence_length", limit, "the configuration")
+    return loaded.size("sequence_length", usual, GUESS if told is None else "the processor")
 
 
 def position_limit(model: Any) -> int | None:
@@ -126,33 +139,23 @@ def position_limit(model: Any) -> int | None:
     return limit
 
 
-def image_size(processor: dict[str, Any], config: Any) -> tuple[int, int]:
-    """Height and width: the processor's crop, then its size, then the configuration's."""
-    crop = processor.get("crop_size") if processor.get("do_center_crop") else None
-    own = _setting(config, "image_size") or _setting(config, "input_size")
-    size = processor.get("size")
-    if isinstance(size, dict) and "longest_edge" in size and own is not None:
-        size = own
-    for candidate in (crop, size, own, _IMAGE):
-        pair = _pair(candidate)
-        if pair is not None:
-            return pair
-    raise AssertionError("the last candidate is a number")
+def image_size(loaded: Loaded, params: ExportParams, config: Any) -> tuple[tuple[int, int], Origin]:
+    """Height and width: as asked, the processor's crop, then its size, then the configuration's."""
+    if params.image_size is not None:
+        return params.image_size, "as asked"
+    own = pair(_setting(config, "image_size") or _setting(config, "input_size"))
+    size = loaded.processor.get("size")
+    # The longest edge is a limit: the processor keeps the shape of the picture.
+    limit = isinstance(size, dict) and "longest_edge" in size and own is not None
+    cropped = {key: value for key, value in loaded.processor.items() if key != "size"} if limit else loaded.processor
+    told = processor_image(cropped)
+    if told is not None:
+        return told, "the processor"
+    return (own, "the configuration") if own is not None else ((_IMAGE, _IMAGE), GUESS)
 
 
 def forward_names(model: Any) -> frozenset[str]:
     return frozenset(inspect.signature(model.forward).parameters)
-
-
-def _pair(size: Any) -> tuple[int, int] | None:
-    if isinstance(size, dict):
-        if "height" in size and "width" in size:
-            return int(size["height"]), int(size["width"])
-        edge = size.get("shortest_edge")
-        return (int(edge), int(edge)) if edge else None
-    if isinstance(size, list | tuple) and len(size) == 2:
-        return int(size[0]), int(size[1])
-    return (int(size), int(size)) if size else None
 
 
 def _setting(config: Any, name: str) -> Any:

@@ -7,15 +7,17 @@ import pickle
 import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.errors import ExecutionError, InputError
-from modelwright.models import HfSource, read_architecture, read_config
+from modelwright.models import HfSource, read_architecture, read_processor, text_length
 from modelwright.stages.export._classes import find_class
 from modelwright.stages.export._values import ExportParams
+from modelwright.vocabulary import Origin, Sized
 from modelwright.worker import user_code
 
 if TYPE_CHECKING:
@@ -35,13 +37,23 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 @dataclass(frozen=True, eq=False)
 class Loaded:
-    """The model, what it came from, and what its processor says."""
+    """The model, what it came from, and what its processor and tokenizer say.
+
+    `sizes` are those that were chosen for its inputs so far, each with who says so.
+    """
 
     model: Any
     config: Any
     processor: dict[str, Any]
     task: str
     renamed_from: str | None
+    text_length: int | None = None
+    sizes: dict[str, Sized] = field(default_factory=dict)
+
+    def size(self, name: str, size: int, origin: Origin) -> int:
+        """The size, noted down."""
+        self.sizes[name] = Sized(name, size, origin)
+        return size
 
 
 def load_model(source: HfSource, params: ExportParams) -> Loaded:
@@ -77,7 +89,7 @@ def _load(source: HfSource, params: ExportParams, *, bare: bool) -> Loaded:
     with quiet_random(params.seed), _packages(kind):
         model = _random(kind, config, params) if bare else _trained(kind, config, folder, params)
     model = model.eval().requires_grad_(False)
-    return Loaded(model, model.config, _processor(folder), params.task, renamed)
+    return Loaded(model, model.config, read_processor(folder), params.task, renamed, text_length(folder))
 
 
 @contextmanager
@@ -193,17 +205,6 @@ def _broken(name: str, count: int, total: int) -> InputError:
         cause=f"{count} of {total} values are not finite, so no output could be trusted",
         fix="Use a checkpoint that was saved intact.",
     )
-
-
-def _processor(folder: Path) -> dict[str, Any]:
-    """The image or audio processor's settings; newer folders nest them in the processor's file."""
-    for name in ("preprocessor_config.json", "processor_config.json"):
-        path = folder / name
-        if path.is_file():
-            settings = read_config(path)
-            nested = settings.get("image_processor") or settings.get("feature_extractor")
-            return nested if isinstance(nested, dict) else settings
-    return {}
 
 
 def first_line(error: BaseException) -> str:

@@ -33,7 +33,7 @@ from modelwright.worker import progress, task
 
 @task
 def run_export(source: HfSource, workdir: str, params: ExportParams) -> ExportOutcome:
-    """Write `<workdir>/<component>/model.onnx` for every component of the model."""
+    """Write `<workdir>/<component>/model.onnx` for every component of the model, and what belongs to it beside them."""
     if source.folder is None:
         raise UsageError(
             f"{source.name} has not been fetched", cause="a Hub model needs a local folder", fix="Fetch it first."
@@ -49,6 +49,8 @@ def run_export(source: HfSource, workdir: str, params: ExportParams) -> ExportOu
     for number, part in enumerate(parts):
         progress(f"exporting {part.name}", (number + 1) / (len(parts) + 1))
         components.append(_export(part, Path(workdir), params))
+    for name in source.companions():
+        shutil.copyfile(Path(source.folder, name), Path(workdir, name))
     progress("exported", 1.0)
     return ExportOutcome(
         task=params.task,
@@ -59,6 +61,7 @@ def run_export(source: HfSource, workdir: str, params: ExportParams) -> ExportOu
         components=tuple(components),
         links=links,
         load_seconds=seconds,
+        sizes=tuple(loaded.sizes.values()),
     )
 
 

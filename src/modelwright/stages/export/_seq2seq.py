@@ -23,7 +23,7 @@ from modelwright.stages.export._load import Loaded
 from modelwright.stages.export._owed import complete, left_out
 from modelwright.stages.export._part import Part, Tensors, tensors_from
 from modelwright.stages.export._values import ExportParams, Link
-from modelwright.vocabulary import Fill, InputSpec, TensorSpec, static
+from modelwright.vocabulary import GUESS, Fill, InputSpec, TensorSpec, static
 
 if TYPE_CHECKING:
     import torch
@@ -71,7 +71,7 @@ class _Halves:
         self.inputs, self.left_out = owed.inputs, owed.left_out
         self.masked = any(spec.name == "attention_mask" for spec in self.inputs)
         hidden, cache = self._trial()
-        self.length = cache_length(loaded.model, params)
+        self.length = cache_length(loaded, params)
         name = type(self.model).__name__
         self.shape = measure(cache.self_attention_cache, self.length, name)
         self.cross = measure(cache.cross_attention_cache, hidden.shape[1], name)
@@ -134,19 +134,22 @@ def position_spec(length: int) -> TensorSpec:
     return static(POSITION, "int64", (1,), Fill("integers", 1, length))
 
 
-def cache_length(model: Any, params: ExportParams) -> int:
-    """How many tokens can be generated: as asked, inside what the positions allow."""
-    config = model.config.get_text_config(decoder=True)
-    limit = getattr(config, "max_target_positions", None) or position_limit(model)
-    if params.cache_length is None:
-        return min(CACHE_LENGTH, limit or CACHE_LENGTH)
-    if limit is not None and params.cache_length > limit:
+def cache_length(loaded: Loaded, params: ExportParams) -> int:
+    """How many tokens can be written: as asked, else all that a decoder has positions for, else the usual number."""
+    model, said = loaded.model, params.cache_length
+    own = getattr(model.config.get_text_config(decoder=True), "max_target_positions", None)
+    limit = own or position_limit(model)
+    if said is not None and limit is not None and said > limit:
         raise UsageError(
-            f"a cache of {params.cache_length} tokens is too long",
+            f"a cache of {said} tokens is too long",
             cause=f"{type(model).__name__} has positions for {limit} tokens",
             fix=f"Ask for at most {limit}.",
         )
-    return params.cache_length
+    if said is not None:
+        return loaded.size("cache_length", said, "as asked")
+    if limit is not None and (own is not None or limit <= CACHE_LENGTH):
+        return loaded.size("cache_length", limit, "the configuration")
+    return loaded.size("cache_length", CACHE_LENGTH, GUESS)
 
 
 def _pick(inputs: Tensors, names: tuple[str, ...]) -> list[torch.Tensor]:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from modelwright._dataclass import dataclass
 from modelwright.stages.stage import Stage
-from modelwright.vocabulary import InputSpec
+from modelwright.vocabulary import InputSpec, Sized
 from modelwright.worker import RemoteTask
 
 # The lowest opset that the torch.export route writes without converting.
@@ -100,7 +100,8 @@ class Component:
 
 @dataclass(frozen=True)
 class ExportOutcome:
-    """`class_renamed_from` is set when the configuration names a class by an older spelling."""
+    """`class_renamed_from` is set when the configuration names a class by an older spelling. `sizes` are those that the
+    graphs were given, each with who says so."""
 
     task: str
     model_class: str
@@ -110,11 +111,12 @@ class ExportOutcome:
     components: tuple[Component, ...]
     links: tuple[Link, ...]
     load_seconds: float
+    sizes: tuple[Sized, ...] = ()
 
 
 EXPORT = Stage(
     name="export",
-    version="3",
+    version="4",
     params=ExportParams,
     outcome=ExportOutcome,
     task=RemoteTask("modelwright.stages.export._run:run_export"),

@@ -38,6 +38,23 @@ def fix_dims(model: ir.Model, sizes: Mapping[str, int]) -> int:
     return sum(_fix_value(value, sizes) for value in _declared(model))
 
 
+def true_metadata(model: ir.Model) -> bool:
+    """What exporters wrote about sizes that are fixed now says what they are; whether anything was untrue.
+
+    `imgsz`, `batch` and `dynamic` are ultralytics': whoever loads the model resizes its images by them.
+    """
+    images = [value for value in model.graph.inputs if value.shape is not None and len(value.shape) == 4]
+    notes, shape = model.metadata_props, list(images[0].shape or ()) if len(images) == 1 else []
+    if "imgsz" not in notes or not shape or not all(isinstance(dim, int) for dim in shape):
+        return False
+    batch, *sides = shape
+    last = sides[2] in (1, 3) and sides[0] not in (1, 3)
+    true = {"imgsz": str(list(sides[:2] if last else sides[1:])), "batch": str(batch), "dynamic": "False"}
+    wrong = {key: text for key, text in true.items() if key in notes and notes[key] != text}
+    notes.update(wrong)
+    return bool(wrong)
+
+
 def convert_opset(model: ir.Model, version: int) -> ir.Model:
     """The model in another opset of the default domain, or an error; big weights do not take part."""
     _require_convertible(model, version)

@@ -36,8 +36,9 @@ class PassEffect:
 
 @dataclass(frozen=True)
 class OptimizeOutcome:
-    """`steps` also has what was not a pass: `fix_dims`, `opset`, and `ort_import`, what loading and saving
-    with onnxruntime does by itself (constants become initializers, functions without a CPU kernel are inlined).
+    """`steps` also has what was not a pass: `fix_dims`, `metadata` (about sizes, made true again), `opset`, and
+    `ort_import`, what loading and saving with onnxruntime does by itself (constants become initializers, functions
+    without a CPU kernel are inlined).
     """
 
     steps: tuple[PassEffect, ...]
@@ -55,7 +56,7 @@ class OptimizeOutcome:
 
 OPTIMIZE = Stage(
     name="optimize",
-    version="3",
+    version="4",
     params=OptimizeParams,
     outcome=OptimizeOutcome,
     task=RemoteTask("modelwright.stages.optimize._run:run_optimize"),

@@ -11,7 +11,7 @@ from modelwright import graph as graphs
 from modelwright._lazy import lazy
 from modelwright.stages.optimize._edits import edit_of
 from modelwright.stages.optimize._files import forget_origin, put_in_order
-from modelwright.stages.optimize._interface import convert_opset, fix_dims
+from modelwright.stages.optimize._interface import convert_opset, fix_dims, true_metadata
 from modelwright.stages.optimize._inventory import Snapshot, effect, every_node, snapshot
 from modelwright.stages.optimize._ort import CARELESS, OrtRequest, optimize_bytes, step_aside
 from modelwright.stages.optimize._table import find_pass
@@ -63,6 +63,8 @@ class WorkingModel:
             before, start = snapshot(self.model), time.perf_counter()
             changed = fix_dims(self.model, dict(params.fix_dims))
             self._note("fix_dims", before, bool(changed), start)
+            if true_metadata(self.model):
+                self._note("metadata", before, True, start)
         if params.opset is not None:
             before, start = snapshot(self.model), time.perf_counter()
             differs = self.opset != params.opset

@@ -13,6 +13,8 @@ Method = Literal["minmax", "mse", "percentile"]
 Pairs = Literal["all", "needed"]
 QuantizedType = Literal["int8", "uint8", "int16", "uint16"]
 ALL_OPERATORS = "all"
+# Fewer seldom show how large values get.
+_ENOUGH_SAMPLES = 16
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,11 @@ class Calibration:
     method: str
     tensors: int
 
+    @property
+    def few(self) -> bool:
+        """Too few real samples to rely on their ranges."""
+        return not self.random and self.samples < _ENOUGH_SAMPLES
+
 
 @dataclass(frozen=True)
 class Clipped:
@@ -124,7 +131,7 @@ class QuantizeOutcome:
 
 QUANTIZE = Stage(
     name="quantize",
-    version="5",
+    version="6",
     params=QuantizeParams,
     outcome=QuantizeOutcome,
     task=RemoteTask("modelwright.stages.quantize._run:run_quantize"),

@@ -92,7 +92,7 @@ def _transform(
         result = quantize_static(prepared, steps[0], params, source, folder)
         model, facts.calibration = result.model, result.calibration
         facts.pairs_left_out, facts.biases_corrected = result.pairs_left_out, result.biases_corrected
-        facts.warnings += [*([RANDOM_WARNING] if source.random else []), *result.warnings]
+        facts.warnings += [*_sample_warnings(result.calibration), *result.warnings]
     else:
         prepared.weights.attach(prepared.model)
         model = prepared.model
@@ -144,6 +144,15 @@ def _source(
     # Inputs that do not fit are found before any work is done.
     next(iter(drawn))
     return CalibrationSamples(drawn, calibration.random)
+
+
+def _sample_warnings(found: Calibration) -> list[str]:
+    if found.random:
+        return [RANDOM_WARNING]
+    if not found.few:
+        return []
+    count = "1 sample" if found.samples == 1 else f"{found.samples} samples"
+    return [f"{count} found the ranges: what others reach beyond them is cut off; 32 to 128 from real use would do"]
 
 
 def _clip_warnings(clipped: Clipped) -> list[str]:

@@ -75,6 +75,26 @@ def check_scope(model: onnx.ModelProto, params: QuantizeParams) -> tuple[str, ..
     return tuple(f"op_types names {name}, but the model has no such node" for name in absent)
 
 
+def index_arithmetic(model: onnx.ModelProto) -> set[str]:
+    """Nodes that compute floats only to make integers of them: places in a table, which have no rounding to spare."""
+    users: dict[str, list[onnx.NodeProto]] = {}
+    for node in model.graph.node:
+        for name in node.input:
+            users.setdefault(name, []).append(node)
+    ends, found = {value.name for value in model.graph.output}, set()
+    for node in reversed(model.graph.node):
+        readers = [reader for name in node.output for reader in users.get(name, [])]
+        counted = all(reader.name in found or _makes_integers(reader) for reader in readers)
+        if readers and counted and not ends.intersection(node.output):
+            found.add(node.name)
+    return found
+
+
+def _makes_integers(node: onnx.NodeProto) -> bool:
+    kinds = (onnx.TensorProto.INT32, onnx.TensorProto.INT64)
+    return node.op_type == "Cast" and any(item.name == "to" and item.i in kinds for item in node.attribute)
+
+
 def excluded_without_name(model: onnx.ModelProto, operators: tuple[str, ...]) -> list[str]:
     """Nodes of other domains that carry the name of an ONNX operator; the quantizer looks at names only."""
     return [node.name for node in model.graph.node if node.domain not in ("", "ai.onnx") and node.op_type in operators]

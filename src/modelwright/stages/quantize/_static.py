@@ -18,7 +18,7 @@ from modelwright.stages.quantize._params import Calibration, QuantizeParams
 from modelwright.stages.quantize._precision import Step, reduces_range
 from modelwright.stages.quantize._quiet import quiet
 from modelwright.stages.quantize._ranges import Observed, Range, Watch, observe
-from modelwright.stages.quantize._scope import excluded_without_name, static_operators
+from modelwright.stages.quantize._scope import excluded_without_name, index_arithmetic, static_operators
 from modelwright.stages.quantize._tables import quantize_tables, table_nodes
 from modelwright.stages.quantize._tensor_types import element_types, mark_inferred, unmark_inferred
 from modelwright.targets import EpAdapter, TensorRule, adapter_of, catalogue
@@ -64,6 +64,7 @@ def quantize_static(
     _check(params)
     operators = static_operators(prepared.model, params, step.activation_bits)
     excluded = set(params.nodes_to_exclude) | set(excluded_without_name(prepared.model, operators))
+    excluded |= index_arithmetic(prepared.model)
     tables = table_nodes(prepared.model, excluded, params.op_types)
     excluded |= {table.node for table in tables}
     needed = params.pairs == "needed"

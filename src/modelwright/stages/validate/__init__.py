@@ -14,6 +14,7 @@ from modelwright.stages.validate._types import (
     ValidateOutcome,
     ValidateParams,
     cosine_bound,
+    is_quantized,
     judged_as,
     top1_bound,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "ValidateOutcome",
     "ValidateParams",
     "cosine_bound",
+    "is_quantized",
     "judged_as",
     "parity",
     "run_validate",

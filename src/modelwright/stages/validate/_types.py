@@ -37,14 +37,15 @@ _TOP1_OTHER = 0.90
 class ValidateParams:
     """`samples` is how many are used at most; a large model gets fewer.
 
-    `min_cosine` and `min_top1` replace the bound of the precision when given. `outputs` says what an output is, by its
-    name, where that is guessed wrong.
+    `min_cosine`, `min_top1` and, for the tokens that a model of several graphs writes, `min_agreement` replace the
+    bound of the precision when given. `outputs` says what an output is, by its name, where that is guessed wrong.
     """
 
     samples: int = 32
     seed: int = 1
     min_cosine: float | None = None
     min_top1: float | None = None
+    min_agreement: float | None = None
     outputs: Mapping[str, OutputKind] = field(default_factory=dict, hash=False)
 
 
