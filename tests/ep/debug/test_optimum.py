@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from bench.repair_optimum import WITHIN, _case
 
 
