@@ -15,6 +15,7 @@ from modelwright.errors import ExecutionError, InputError, UsageError
 from modelwright.models import resolve
 from modelwright.stages.export import ExportParams, run_export
 from modelwright.stages.export._inputs import image_size
+from modelwright.stages.export._load import Loaded
 from modelwright.worker import run
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -140,18 +141,25 @@ def test_roberta_gets_two_tokens_fewer_than_its_table_has_rows(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("processor", "config", "expected"),
+    ("processor", "config", "expected", "origin"),
     [
-        ({"size": {"shortest_edge": 256}, "do_center_crop": True, "crop_size": 224}, {}, (224, 224)),
-        ({"size": {"shortest_edge": 256}, "do_center_crop": False, "crop_size": 224}, {}, (256, 256)),
-        ({"size": {"height": 512, "width": 640}}, {"image_size": 224}, (512, 640)),
-        ({"size": {"shortest_edge": 800, "longest_edge": 1333}}, {"image_size": [512, 864]}, (512, 864)),
-        ({}, {"image_size": [32, 128]}, (32, 128)),
-        ({}, {}, (224, 224)),
+        ({"size": {"shortest_edge": 256}, "do_center_crop": True, "crop_size": 224}, {}, (224, 224), "the processor"),
+        ({"size": {"shortest_edge": 256}, "do_center_crop": False, "crop_size": 224}, {}, (256, 256), "the processor"),
+        ({"size": {"height": 512, "width": 640}}, {"image_size": 224}, (512, 640), "the processor"),
+        (
+            {"size": {"shortest_edge": 800, "longest_edge": 1333}},
+            {"image_size": [512, 864]},
+            (512, 864),
+            "the configuration",
+        ),
+        ({}, {"image_size": [32, 128]}, (32, 128), "the configuration"),
+        ({}, {}, (224, 224), "a guess"),
     ],
 )
-def test_the_processor_decides_the_image_size(processor, config, expected):
-    assert image_size(processor, type("Config", (), config)()) == expected
+def test_the_processor_decides_the_image_size(processor, config, expected, origin):
+    settings = type("Config", (), config)()
+    loaded = Loaded(None, settings, processor, "image-classification", None)
+    assert image_size(loaded, ExportParams(task="image-classification"), settings) == (expected, origin)
 
 
 def test_saved_weights_are_the_exported_ones(trained, tmp_path):
