@@ -82,7 +82,7 @@ def test_one_form_of_data_goes_through_every_command(wright, request, form):
     built = wright("build", "-m", path, "--precision", "w8a8", *data, "-o", "out", "--json")
     assert built.code == 0, built.err
     gate = built.json["builds"][0]["components"][0]["stages"][-1]["outcome"]
-    assert (gate["samples"], gate["random_inputs"]) == (4, False)
+    assert (gate["samples"], gate["random_inputs"]) == (12, False)
     fast = wright("perf", path, *data, "--iterations", 3, "--json")
     assert fast.code == 0, fast.err
     pair = ("one=model.onnx", "two=model.onnx@level=basic")

@@ -129,8 +129,9 @@ def test_nan_outputs_fail(built, tmp_path):
     from onnx import numpy_helper
 
     model = onnx.load(tmp_path / "quantized" / "model.onnx")
-    scale = next(item for item in model.graph.initializer if item.name == "y_scale")
-    scale.CopyFrom(numpy_helper.from_array(np.array(np.nan, np.float32), "y_scale"))
+    scales = [item for item in model.graph.initializer if item.name.endswith("_scale")]
+    for scale in scales:
+        scale.CopyFrom(numpy_helper.from_array(np.full_like(numpy_helper.to_array(scale), np.nan), scale.name))
     onnx.save(model, tmp_path / "broken.onnx")
     answer = built("debug", "broken.onnx", "--reference", "float.onnx", "--json")
     assert answer.code == 1

@@ -149,7 +149,7 @@ class _Tuning:
     def _made(self, variant: Variant, found: BuildResult | BuildFailure) -> VariantMade | VariantDropped:
         if isinstance(found, BuildFailure):
             return VariantDropped(variant.label, "failed", f"{found.error.problem}: {found.error.cause}")
-        if found.passed is False:
+        if found.components[0].validation.passed is False:
             return VariantDropped(variant.label, "gate", _why(found))
         if found.passed is None and precision_of(variant) is not None:
             return VariantDropped(variant.label, "gate", _UNKNOWN)
@@ -172,10 +172,19 @@ class _Tuning:
         different = self.shop.differs(variant, self._answers()) if timed and variant != base else None
         if different is not None:
             return VariantDropped(variant.label, "answers", different)
-        lost = self._lost(variant)
+        lost = self._refused(variant, left) or self._lost(variant)
         if lost is not None:
             return VariantDropped(variant.label, "gate", lost)
         return VariantTried(variant.label, left, pieces, timed)
+
+    def _refused(self, variant: Variant, left: int | None) -> str | None:
+        """Why the target said no to it; one that it takes less of than of the baseline is out by its placement."""
+        base = self.search.baseline.tried
+        if base is not None and base.left_nodes is not None and left is not None and left > base.left_nodes:
+            return None
+        (found,) = self.shop.made((variant,))
+        check = found.components[0].check if isinstance(found, BuildResult) else None
+        return (check.reason or "the target refuses it") if check is not None and check.passed is False else None
 
     def _lost(self, variant: Variant) -> str | None:
         """Why a variant of another precision is not known to keep what it must on labelled data."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from modelwright._dataclass import dataclass
 from modelwright.data import DataSource, bearable, samples
-from modelwright.graph import Graph
+from modelwright.graph import Graph, summary
 from modelwright.models import NoGuessError
 from modelwright.stages.validate._outputs import Asked
 from modelwright.stages.validate._types import Gate
@@ -35,14 +35,21 @@ def feeds_for(data: DataSource, graph: Graph, count: int) -> Feeds:
 
 def compared(candidate: str, reference: str, graph: Graph, params: Gate, feeds: Feeds) -> Ways:
     """What both answer. A NoGuessError where no inputs could be made up."""
-    random = feeds.made_up is not None
+    random, refused = feeds.made_up is not None, None
     try:
         if feeds.first:
             return both_ways(candidate, reference, Asked(feeds.first, params, random))
-    except UnfedError:
+    except UnfedError as error:
         if feeds.made_up is None:
             raise
+        refused = error
     assert feeds.made_up is not None, "real data is never empty"
-    found = bearable(feeds.made_up, reference, graph, params.samples)
+    try:
+        found = bearable(feeds.made_up, reference, graph, params.samples)
+    except NoGuessError:
+        # Floats can hold anything: a model that runs with none of them is broken, whatever a user would give.
+        if refused is not None and all(value.dtype == "float32" for value in summary(graph).inputs):
+            raise refused from None
+        raise
     others = tuple(samples(found, graph, params.samples))
     return both_ways(candidate, reference, Asked(others, params, random))
