@@ -36,7 +36,7 @@ MODELS, PLANNING_S = 1000, 6.0
 WARM_ROUNDS, WARM_RATIO = 5, 0.5
 # What a vendor of one model for four chips builds: all of it is shared but the compilation.
 # What four targets do not share is what can run side by side: each of these is quantized in a way of its own.
-FOUR = {"cpu": "w8a8", "cpu:isa=vnni": "w8a8", "qnn-npu": "w8a16", "qnn-npu:htp_arch=75": "w8a8"}
+FOUR = {"cpu": "w8a8", "cpu:isa=vnni": "w8a8", "cpu:isa=dotprod": "dynamic", "qnn-npu:htp_arch=75": "w8a8"}
 DEPTH, PARALLEL_ROUNDS, SPEEDUP = 24, 3, 1.6
 
 
