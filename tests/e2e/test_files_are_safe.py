@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -116,7 +117,8 @@ def test_a_home_that_cannot_be_written_keeps_nobody_from_measuring(wright, read_
 
 @pytest.mark.skipif(os.name == "nt", reason="no limit on the size of files")
 def test_a_limit_on_the_size_of_files_is_called_that(tmp_path):
-    words = f"ulimit -f 8; exec {Path(sys.executable).with_name('wright')} optimize model.onnx"
+    script = shlex.quote(str(Path(sys.executable).with_name("wright")))
+    words = f"ulimit -f 8; exec {script} optimize model.onnx"
     done = subprocess.run(["bash", "-c", words], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 5, done.stderr
     assert "ulimit -f" in done.stderr
