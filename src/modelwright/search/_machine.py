@@ -270,8 +270,12 @@ class TuneSearch:
     def _smallest(self) -> SearchDone:
         """By what the target takes, then by size; the baseline wins ties."""
         best = min(self._running(), key=lambda one: (*_pieces(one), one.made.size if one.made else 0))
-        gain = "takes no more of it to the CPU and is the smallest" if best is not self.baseline else "is the smallest"
-        return SearchDone(best.label, f"{best.label} {gain}; speed was not measured")
+        left, pieces = _pieces(best)
+        size = best.made.size if best.made else 0
+        found = f"leaves {left} nodes to the CPU in {pieces} partitions at {size} bytes"
+        return SearchDone(
+            best.label, f"{best.label} {found}, and no variant does better in that order; speed was not measured"
+        )
 
     # --- what is known ------------------------------------------------------------------------------------------------
 
