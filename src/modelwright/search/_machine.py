@@ -265,7 +265,7 @@ class TuneSearch:
         if undecided:
             more = f"about {self.needed_s:.0f} s would do" if self._unit_s else "raise the budget"
             return f"the budget was spent before {len(undecided)} of the variants were decided; {more}"
-        return "no variant is faster"
+        return "no variant was seen to be faster"
 
     def _smallest(self) -> SearchDone:
         """By what the target takes, then by size; the baseline wins ties."""
