@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from modelwright import _json
-from modelwright.search._machine import (
+from modelwright.search._events import (
     SearchEvent,
     UnitTaken,
     VariantDropped,

@@ -11,15 +11,27 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import field
 from statistics import fmean, stdev
-from typing import Literal
 
 from modelwright._dataclass import dataclass
 from modelwright.judge import Finding, Judge, Race, Verdict, VerdictKind
 from modelwright.measure import Schedule, Turn
+from modelwright.search._events import (
+    Instruction,
+    MakeVariants,
+    RebuildVariant,
+    SearchDone,
+    SearchEvent,
+    TakeUnit,
+    TryVariants,
+    UnitTaken,
+    VariantDropped,
+    VariantMade,
+    VariantRebuilt,
+    VariantTried,
+    answers,
+)
 from modelwright.search._variant import BASELINE, Variant, combinations
 
-Why = Literal["failed", "gate", "placement", "answers", "crashed", "hopeless"]
-Samples = Sequence[Sequence[float]]
 # Whoever is chosen by luck fails to be confirmed, so screening may err more often than claims may.
 SCREEN_ALPHA = 0.1
 # Part of the budget that is kept for confirming.
@@ -40,102 +52,6 @@ class TuneLimits:
     min_effect: float = 0.02
     alpha: float = 0.05
     by: tuple[float, ...] = (0.1, 0.5)
-
-
-# What happened. `seconds` is what it took of the budget.
-
-
-@dataclass(frozen=True)
-class VariantMade:
-    """`identity` is equal for two variants that would be the same thing measured twice."""
-
-    label: str
-    identity: str
-    size: int
-    seconds: float = 0.0
-
-
-@dataclass(frozen=True)
-class VariantDropped:
-    label: str
-    why: Why
-    reason: str
-    seconds: float = 0.0
-
-
-@dataclass(frozen=True)
-class VariantTried:
-    """It opens and answers as the baseline does. `left_nodes` are those the target does not take, None on a CPU.
-    Not `timed` is what a simulator computes: then placement and size decide, and nothing is measured."""
-
-    label: str
-    left_nodes: int | None = None
-    partitions: int | None = None
-    timed: bool = True
-    seconds: float = 0.0
-
-
-@dataclass(frozen=True)
-class UnitTaken:
-    """`label` None is the baseline against itself. Samples in ms by burst, as the judge takes them."""
-
-    label: str | None
-    base_first: bool
-    base_ms: Samples
-    arm_ms: Samples
-    seconds: float = 0.0
-
-
-@dataclass(frozen=True)
-class VariantRebuilt:
-    """The champion made anew, in a store that had nothing."""
-
-    label: str
-    identity: str
-    seconds: float = 0.0
-
-
-SearchEvent = VariantMade | VariantDropped | VariantTried | UnitTaken | VariantRebuilt
-
-
-# What to do next.
-
-
-@dataclass(frozen=True)
-class MakeVariants:
-    variants: tuple[Variant, ...]
-
-
-@dataclass(frozen=True)
-class TryVariants:
-    """The baseline comes first, because the others are held against it."""
-
-    labels: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class TakeUnit:
-    """`label` None is the sentinel."""
-
-    label: str | None
-    base_first: bool
-    confirming: bool
-
-
-@dataclass(frozen=True)
-class RebuildVariant:
-    label: str
-
-
-@dataclass(frozen=True)
-class SearchDone:
-    """`champion` is the baseline where nothing is proven to be better."""
-
-    champion: str
-    reason: str
-
-
-Instruction = MakeVariants | TryVariants | TakeUnit | RebuildVariant | SearchDone
 
 
 @dataclass
@@ -198,7 +114,7 @@ class TuneSearch:
         """
         count = 0
         for event in events:
-            if not _answers(self.next(), event):
+            if not answers(self.next(), event):
                 break
             self.tell(event)
             count += 1
@@ -374,7 +290,7 @@ class TuneSearch:
             self.sentinels.append(unit)
             for contender in self._rivals():
                 judge = self._judge(contender)
-                judge.add_sentinel(*_slots(unit))
+                judge.add_sentinel(*unit.slots)
                 contender.verdict = judge.verdict() if contender.verdict is not None else None
         else:
             contender = self.contenders[unit.label]
@@ -387,7 +303,7 @@ class TuneSearch:
 
     def _confirmed(self, race: Race, unit: UnitTaken) -> None:
         if unit.label is None:
-            race.add_sentinel(*_slots(unit))
+            race.add_sentinel(*unit.slots)
         else:
             race.add(unit.label, base=unit.base_ms, arm=unit.arm_ms)
 
@@ -396,24 +312,8 @@ class TuneSearch:
         if contender.judge is None:
             contender.judge = Judge(self.limits.min_effect, SCREEN_ALPHA, quantile=self.limits.by[0])
             for unit in self.sentinels:
-                contender.judge.add_sentinel(*_slots(unit))
+                contender.judge.add_sentinel(*unit.slots)
         return contender.judge
-
-
-def _answers(instruction: Instruction, event: SearchEvent) -> bool:
-    if isinstance(instruction, MakeVariants):
-        labels = [variant.label for variant in instruction.variants]
-        return isinstance(event, VariantMade | VariantDropped) and event.label in labels
-    if isinstance(instruction, TryVariants):
-        return isinstance(event, VariantTried | VariantDropped) and event.label in instruction.labels
-    if isinstance(instruction, TakeUnit):
-        same = isinstance(event, UnitTaken) and event.base_first == instruction.base_first
-        return event.label == instruction.label and (same or isinstance(event, VariantDropped))
-    return isinstance(instruction, RebuildVariant) and isinstance(event, VariantRebuilt | VariantDropped)
-
-
-def _slots(unit: UnitTaken) -> tuple[Samples, Samples]:
-    return (unit.base_ms, unit.arm_ms) if unit.base_first else (unit.arm_ms, unit.base_ms)
 
 
 def _pieces(contender: Contender) -> tuple[int, int]:

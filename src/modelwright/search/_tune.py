@@ -19,21 +19,21 @@ from modelwright.measure import ArmFailed, Outputs
 from modelwright.models import HfSource, OnnxSource, model_files
 from modelwright.pipeline import BuildFailure, BuildResult, RecipeChoices, resolve_recipe
 from modelwright.search._answer import tune_result
-from modelwright.search._journal import SearchJournal
-from modelwright.search._machine import (
+from modelwright.search._events import (
     MakeVariants,
     RebuildVariant,
     SearchDone,
     SearchEvent,
     TakeUnit,
     TryVariants,
-    TuneSearch,
     UnitTaken,
     VariantDropped,
     VariantMade,
     VariantRebuilt,
     VariantTried,
 )
+from modelwright.search._journal import SearchJournal
+from modelwright.search._machine import TuneSearch
 from modelwright.search._space import AXES, chosen, precision_of, single_changes
 from modelwright.search._types import TuneInterrupted, TuneOptions, TuneResult
 from modelwright.search._variant import Variant

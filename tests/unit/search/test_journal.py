@@ -1,7 +1,7 @@
 """What a search has written down survives whatever ends it."""
 
+from modelwright.search._events import UnitTaken, VariantDropped, VariantMade, VariantRebuilt, VariantTried
 from modelwright.search._journal import SearchJournal
-from modelwright.search._machine import UnitTaken, VariantDropped, VariantMade, VariantRebuilt, VariantTried
 
 EVENTS = [
     VariantMade("baseline", "id", 7, 1.5),

@@ -6,21 +6,19 @@ import pytest
 
 from modelwright.judge import VerdictKind
 from modelwright.search._answer import _row
-from modelwright.search._machine import (
-    HOPELESS,
+from modelwright.search._events import (
     MakeVariants,
     RebuildVariant,
     SearchDone,
     TakeUnit,
     TryVariants,
-    TuneLimits,
-    TuneSearch,
     UnitTaken,
     VariantDropped,
     VariantMade,
     VariantRebuilt,
     VariantTried,
 )
+from modelwright.search._machine import HOPELESS, TuneLimits, TuneSearch
 from modelwright.search._variant import BASELINE, AxisChange, Variant, combinations
 
 UNIT_S = 2.0

@@ -1,0 +1,125 @@
+"""What happens in a search, and what it asks for next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from modelwright._dataclass import dataclass
+from modelwright.search._variant import Variant
+
+Why = Literal["failed", "gate", "placement", "answers", "crashed", "hopeless"]
+Samples = Sequence[Sequence[float]]
+
+# What happened. `seconds` is what it took of the budget.
+
+
+@dataclass(frozen=True)
+class VariantMade:
+    """`identity` is equal for two variants that would be the same thing measured twice."""
+
+    label: str
+    identity: str
+    size: int
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class VariantDropped:
+    label: str
+    why: Why
+    reason: str
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class VariantTried:
+    """It opens and answers as the baseline does. `left_nodes` are those the target does not take, None on a CPU.
+    Not `timed` is what a simulator computes: then placement and size decide, and nothing is measured."""
+
+    label: str
+    left_nodes: int | None = None
+    partitions: int | None = None
+    timed: bool = True
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class UnitTaken:
+    """`label` None is the baseline against itself. Samples in ms by burst, as the judge takes them."""
+
+    label: str | None
+    base_first: bool
+    base_ms: Samples
+    arm_ms: Samples
+    seconds: float = 0.0
+
+    @property
+    def slots(self) -> tuple[Samples, Samples]:
+        """What was taken in the first session and in the second."""
+        return (self.base_ms, self.arm_ms) if self.base_first else (self.arm_ms, self.base_ms)
+
+
+@dataclass(frozen=True)
+class VariantRebuilt:
+    """The champion made anew, in a store that had nothing."""
+
+    label: str
+    identity: str
+    seconds: float = 0.0
+
+
+SearchEvent = VariantMade | VariantDropped | VariantTried | UnitTaken | VariantRebuilt
+
+
+# What to do next.
+
+
+@dataclass(frozen=True)
+class MakeVariants:
+    variants: tuple[Variant, ...]
+
+
+@dataclass(frozen=True)
+class TryVariants:
+    """The baseline comes first, because the others are held against it."""
+
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TakeUnit:
+    """`label` None is the sentinel."""
+
+    label: str | None
+    base_first: bool
+    confirming: bool
+
+
+@dataclass(frozen=True)
+class RebuildVariant:
+    label: str
+
+
+@dataclass(frozen=True)
+class SearchDone:
+    """`champion` is the baseline where nothing is proven to be better."""
+
+    champion: str
+    reason: str
+
+
+Instruction = MakeVariants | TryVariants | TakeUnit | RebuildVariant | SearchDone
+
+
+def answers(instruction: Instruction, event: SearchEvent) -> bool:
+    """Whether this can have happened because of that."""
+    if isinstance(instruction, MakeVariants):
+        labels = [variant.label for variant in instruction.variants]
+        return isinstance(event, VariantMade | VariantDropped) and event.label in labels
+    if isinstance(instruction, TryVariants):
+        return isinstance(event, VariantTried | VariantDropped) and event.label in instruction.labels
+    if isinstance(instruction, TakeUnit):
+        same = isinstance(event, UnitTaken) and event.base_first == instruction.base_first
+        return event.label == instruction.label and (same or isinstance(event, VariantDropped))
+    return isinstance(instruction, RebuildVariant) and isinstance(event, VariantRebuilt | VariantDropped)
