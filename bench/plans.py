@@ -3,8 +3,8 @@
 - `planning`: what a build of 1,000 models for 8 targets each would do, models read from disk, with an empty store.
 - `warm`: CPU seconds of a build of which the store has everything, beside an earlier version, interleaved. Its `wright`
   is named in MODELWRIGHT_BENCH_OLD; without it this part is left out.
-- `parallel`: wall time of one build for 4 chips, nodes side by side and one at a time. Only a machine that does nothing
-  else answers that; `at_once`, how many nodes were at work on average (their times by the build's), holds on any.
+- `parallel`: wall time of one build for 4 targets, nodes side by side and one at a time. Only a quiet machine
+  answers that; `at_once`, how many nodes were at work on average (their times by the build's), holds on any.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ WRIGHT = str(Path(sys.executable).with_name("wright"))
 EIGHT = ("qnn-npu", "qnn-gpu", "openvino-cpu", "openvino-npu", "openvino-gpu", "cpu", "dml-gpu", "vitisai-npu")
 MODELS, PLANNING_S = 1000, 6.0
 WARM_ROUNDS, WARM_RATIO = 5, 0.5
-# What a vendor of one model for four chips builds: all of it is shared but the compilation.
 # What four targets do not share is what can run side by side: each of these is quantized in a way of its own.
 FOUR = {"cpu": "w8a8", "cpu:isa=vnni": "w8a8", "cpu:isa=dotprod": "dynamic", "qnn-npu:htp_arch=75": "w8a8"}
 DEPTH, PARALLEL_ROUNDS, SPEEDUP = 24, 3, 1.6

@@ -7,12 +7,13 @@ import enum
 import functools
 import types
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 Place = tuple[str | int, ...]
+Reader = Callable[[Any, Place, bool], Any]
 _LISTS = (list, tuple, set, frozenset, Sequence)
 _TABLES = (dict, Mapping)
 
@@ -31,26 +32,30 @@ def typed(kind: type[T], form: object, *, strict: bool = False) -> T:
 
 
 def _read(kind: Any, form: Any, place: Place, strict: bool) -> Any:
+    return _reader(kind)(form, place, strict)
+
+
+@functools.cache
+def _reader(kind: Any) -> Reader:
+    """How a form of this kind is read: found once, since large plans read the same kinds thousands of times."""
+    origin, kinds = typing.get_origin(kind) or kind, typing.get_args(kind)
     if kind is Any or kind is object or isinstance(kind, TypeVar):
-        return form
-    origin = typing.get_origin(kind) or kind
+        return _as_it_is
     if origin in _LISTS:
-        return _sequence(origin, typing.get_args(kind), form, place, strict)
+        return functools.partial(_sequence, origin, kinds)
     if origin in _TABLES:
-        return _table(typing.get_args(kind), form, place, strict)
+        return functools.partial(_table, kinds)
     if origin is typing.Annotated:
-        return _read(kind.__origin__, form, place, strict)
+        return _reader(kind.__origin__)
     if origin is typing.Literal:
-        return _one_of(typing.get_args(kind), form, place)
+        return functools.partial(_one_of, kinds)
     if origin in (typing.Union, types.UnionType):
-        return _any_of(typing.get_args(kind), form, place, strict)
-    if _is_dataclass(origin):
-        return form if isinstance(form, origin) else _dataclass(origin, form, place, strict)
-    return _single(origin, form, place)
+        return functools.partial(_any_of, kinds)
+    return functools.partial(_dataclass if dataclasses.is_dataclass(origin) else _single, origin)
 
 
-def _is_dataclass(kind: Any) -> bool:
-    return dataclasses.is_dataclass(kind)
+def _as_it_is(form: Any, place: Place, strict: bool) -> Any:
+    return form
 
 
 def _sequence(origin: Any, kinds: tuple[Any, ...], form: Any, place: Place, strict: bool) -> Any:
@@ -74,7 +79,7 @@ def _table(kinds: tuple[Any, ...], form: Any, place: Place, strict: bool) -> dic
     return {_read(key_kind, key, place, strict): _read(kind, item, (*place, key), strict) for key, item in form.items()}
 
 
-def _one_of(words: tuple[Any, ...], form: Any, place: Place) -> Any:
+def _one_of(words: tuple[Any, ...], form: Any, place: Place, strict: bool) -> Any:
     if not any(form == word and type(form) is type(word) for word in words):
         raise MisfitError(place, f"it should be {' or '.join(map(repr, words))}, not {_shown(form)}")
     return form
@@ -99,6 +104,8 @@ def _any_of(kinds: tuple[Any, ...], form: Any, place: Place, strict: bool) -> An
 
 
 def _dataclass(kind: Any, form: Any, place: Place, strict: bool) -> Any:
+    if isinstance(form, kind):
+        return form
     if not isinstance(form, Mapping):
         raise MisfitError(place, f"it should be a table, not {_shown(form)}")
     kinds, required = _fields(kind)
@@ -127,7 +134,9 @@ def _fields(kind: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
     return {field.name: hints[field.name] for field in fields}, tuple(required)
 
 
-def _single(kind: Any, form: Any, place: Place) -> Any:
+def _single(kind: Any, form: Any, place: Place, strict: bool) -> Any:
+    if type(form) is kind:
+        return form
     number = isinstance(form, int | float) and not isinstance(form, bool)
     if kind is float and number:
         return float(form)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import onnx
+import pytest
 
 FINE, NO, USAGE, BAD = 0, 1, 2, 3
 
@@ -45,3 +47,12 @@ def field(number: int, content: bytes) -> bytes:
 def model(name: str, proto: Callable[[], onnx.ModelProto], code: int = BAD, build: int | None = None) -> Case:
     """A case that is one ONNX file, valid as protobuf."""
     return file(name, lambda: proto().SerializeToString(), code, build)
+
+
+def thinned(cases: Sequence[Any], keep: int) -> list[Any]:
+    """All of them for `make proof`; `keep` of them, spread evenly, for `make test`."""
+    kept = {index * len(cases) // keep for index in range(keep)}
+    return [
+        pytest.param(case, id=case.name, marks=() if index in kept else pytest.mark.proof)
+        for index, case in enumerate(cases)
+    ]

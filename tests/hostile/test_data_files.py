@@ -2,13 +2,16 @@
 
 import pytest
 
+from hostile.case import thinned
 from hostile.data_files import CASES, DATA, MODEL
 from support import models
+
+MAKE_TEST = 44
 
 MOST_MB = 400
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", thinned(CASES, MAKE_TEST))
 def test_poisoned_data_gets_the_code_it_owes(case, ground):
     places = {MODEL: str(models.save(models.mlp(), ground.root)), DATA: str(case.make(ground.things))}
     words = [places.get(word, word) for word in case.words]
@@ -20,4 +23,4 @@ def test_poisoned_data_gets_the_code_it_owes(case, ground):
 
 
 def test_there_are_enough_of_them():
-    assert len({case.name for case in CASES}) == len(CASES) >= 40
+    assert len({case.name for case in CASES}) == len(CASES) >= MAKE_TEST >= 40

@@ -2,10 +2,13 @@
 
 import pytest
 
+from hostile.case import thinned
 from hostile.folders import CASES
 
+MAKE_TEST = 28
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+
+@pytest.mark.parametrize("case", thinned(CASES, MAKE_TEST))
 def test_a_hostile_folder_gets_the_code_it_owes(case, ground):
     folder = ground.things / "model"
     folder.mkdir()
@@ -18,4 +21,4 @@ def test_a_hostile_folder_gets_the_code_it_owes(case, ground):
 
 
 def test_there_are_enough_of_them():
-    assert len({case.name for case in CASES}) == len(CASES) >= 25
+    assert len({case.name for case in CASES}) == len(CASES) >= MAKE_TEST >= 25

@@ -2,12 +2,15 @@
 
 import pytest
 
+from hostile.case import thinned
 from hostile.models import CASES
+
+MAKE_TEST = 160
 
 MOST_MB = 400
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", thinned(CASES, MAKE_TEST))
 def test_inspect_answers_with_the_code_it_owes(case, ground):
     path = case.make(ground.things)
     before = sorted(ground.things.rglob("*"))
@@ -22,5 +25,5 @@ def test_inspect_answers_with_the_code_it_owes(case, ground):
 
 
 def test_there_are_enough_of_them():
-    assert len({case.name for case in CASES}) == len(CASES) >= 150
+    assert len({case.name for case in CASES}) == len(CASES) >= MAKE_TEST >= 150
     assert sum(case.build is not None for case in CASES) >= 60

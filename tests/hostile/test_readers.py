@@ -2,11 +2,14 @@
 
 import pytest
 
+from hostile.case import thinned
 from hostile.readers import CASES
 from support import models
 
+MAKE_TEST = 24
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+
+@pytest.mark.parametrize("case", thinned(CASES, MAKE_TEST))
 def test_a_bad_reader_gets_the_code_it_owes(case, ground):
     model = models.save(models.mlp(), ground.root)
     (ground.work / "mine.py").write_text(case.source)
@@ -18,4 +21,4 @@ def test_a_bad_reader_gets_the_code_it_owes(case, ground):
 
 
 def test_there_are_enough_of_them():
-    assert len({case.name for case in CASES}) == len(CASES) >= 20
+    assert len({case.name for case in CASES}) == len(CASES) >= MAKE_TEST >= 20

@@ -62,7 +62,8 @@ def resolve_recipe(
     """
     choices, file, asked = choices or RecipeChoices(), _without_false(file or {}), target
     target = on_this_host(asked)
-    require_layer(file, "the recipe")
+    if file:
+        require_layer(file, "the recipe")
     file = {key: value for key, value in file.items() if key not in _DECIDED}
     refuse_conflicts(file, source, target)
     precision, quantize = _precision(source, target, choices, file)

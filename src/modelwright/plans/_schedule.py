@@ -17,7 +17,7 @@ class NodeSchedule:
 
     def __init__(self, plan: Plan) -> None:
         self.results: dict[str, NodeResult] = {}
-        self._waiting = {node.id: node for node in plan.nodes}
+        self._waiting = {node.id: node for node in _longest_ways_first(plan.nodes)}
         self._begun: set[str] = set()
 
     @property
@@ -25,7 +25,7 @@ class NodeSchedule:
         return not self._waiting
 
     def ready(self) -> list[AnyNode]:
-        """Nothing they depend on is open; in the order of the plan, so the first target is done first."""
+        """Nothing they depend on is open; those on the longest way first, since the whole takes as long as that way."""
         return [
             node
             for node in self._waiting.values()
@@ -61,3 +61,15 @@ class NodeSchedule:
         self.results[result.node.id] = result
         self._begun.discard(result.node.id)
         del self._waiting[result.node.id]
+
+
+def _longest_ways_first(nodes: tuple[AnyNode, ...]) -> list[AnyNode]:
+    """By the number of nodes on the longest way through each; of equal ways the first of the plan is done first."""
+    before: dict[str, int] = {}
+    for node in nodes:
+        before[node.id] = 1 + max((before[upper.id] for upper in node.upstream), default=0)
+    after = dict.fromkeys(before, 0)
+    for node in reversed(nodes):
+        for upper in node.upstream:
+            after[upper.id] = max(after[upper.id], after[node.id] + 1)
+    return sorted(nodes, key=lambda node: -(before[node.id] + after[node.id]))

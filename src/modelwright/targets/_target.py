@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 
@@ -113,8 +114,11 @@ class Target:
 
 def parse_target(text: str | Target) -> Target:
     """`qnn-npu`, `QNN_NPU`, `qnn-npu:htp_arch=73`, `cpu`, `QNNExecutionProvider`… → Target, which is one already."""
-    if isinstance(text, Target):
-        return text
+    return text if isinstance(text, Target) else _parsed(text)
+
+
+@functools.lru_cache(256)
+def _parsed(text: str) -> Target:
     head, _, chip = text.strip().partition(":")
     provider, device = _split(head, whole=text)
     return _checked(provider, device, _pairs(chip, text))

@@ -94,3 +94,12 @@ def test_a_gate_that_says_no_leaves_out_what_needs_it_without_an_error(tmp_path)
     assert left_out is not None
     assert left_out.cause is None
     assert not left_out.good
+
+
+def test_the_longest_way_begins_first_and_equal_ways_are_walked_one_after_the_other():
+    short, other = second(first("a")), second(first("b"))
+    long = second(second(first("c"), "middle"), "end")
+    schedule = NodeSchedule(Plan({"short": (short,), "other": (other,), "long": (long,)}))
+    assert [node.params.text for node in schedule.ready()] == ["c", "a", "b"]
+    schedule.end(NodeResult(short.upstream[0], left_out=None))
+    assert [node.params.text for node in schedule.ready()] == ["c", "y", "b"]
