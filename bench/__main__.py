@@ -36,6 +36,7 @@ PROOFS = (
     "fix_kills",
     "repair_optimum",
     "mutations",
+    "tune_sim",
     "node_tests",
 )
 RESULTS = Path(__file__).with_name("results")

@@ -16,6 +16,7 @@ from modelwright.judge._margin import (
 from modelwright.judge._paired import MIN_SAMPLES, Paired, paired
 from modelwright.judge._plan import Forecast, forecast, resolvable_effect, units_needed
 from modelwright.judge._race import TYPICAL, WORK, Race
+from modelwright.judge._sentinel import Sentinel
 from modelwright.judge._verdict import JUDGE_VERSION, Finding, Verdict, finding
 from modelwright.judge._words import SAID, Said, Tone, VerdictKind, worst
 
@@ -36,6 +37,7 @@ __all__ = [
     "Paired",
     "Race",
     "Said",
+    "Sentinel",
     "Tone",
     "Verdict",
     "VerdictKind",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from modelwright._lazy import lazy
 from modelwright.errors import UsageError
 from modelwright.judge import _evidence, _legs
+from modelwright.judge._sentinel import Sentinel
 from modelwright.judge._verdict import Verdict
 from modelwright.judge._words import VerdictKind
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 else:
     np = lazy("numpy")
 
-SENTINEL_ALPHA = 0.05
 MIN_TICKS = 1000
 _BIMODAL_SHARE = 0.25
 _ODD_SHARE = 0.2
@@ -33,10 +33,13 @@ class Judge:
 
     One `add` is one unit: a fresh pair of sessions created in random order, its legs mirrored in time.
     Bursts inside one pair of sessions are not units, only parts of one. Every unit counts. `verdict` is a pure
-    function of what was added, and looking after every unit costs nothing.
+    function of what was added, and looking after every unit costs nothing. Judges of one baseline and quantile may
+    share its `sentinel`.
     """
 
-    def __init__(self, min_effect: float = 0.02, alpha: float = 0.05, *, quantile: float = 0.5) -> None:
+    def __init__(
+        self, min_effect: float = 0.02, alpha: float = 0.05, *, quantile: float = 0.5, sentinel: Sentinel | None = None
+    ) -> None:
         _inside("min_effect", min_effect, 0, 1)
         _inside("alpha", alpha, 0, 0.5)
         _inside("quantile", quantile, 0, 1)
@@ -45,10 +48,12 @@ class Judge:
         self.quantile = quantile
         self._ratios: list[float] = []
         self._averages: list[float] = []
-        self._sentinel: list[float] = []
+        self._sentinel = Sentinel(min_effect, quantile) if sentinel is None else sentinel
         self._bimodal = 0
         self._ticks = math.inf
         self._shortest: float = math.inf
+        self._known: tuple[int, _evidence.Bounds] = (0, _NOTHING)
+        self._said: tuple[tuple[int, int], Verdict] | None = None
 
     @property
     def min_units(self) -> int:
@@ -72,13 +77,17 @@ class Judge:
             self._shortest = min(self._shortest, leg.samples.size)
 
     def add_sentinel(self, first: Samples, second: Samples) -> None:
-        """One A/A unit, measured exactly as `add` is: the baseline in the first slot and in the second, in that order,
-        so that a slot which is favoured shows."""
-        legs = _legs.unit(first, second, ("first", "second"))
-        self._sentinel.append(_legs.log_ratio(*legs, self.quantile))
+        """One A/A unit, measured exactly as `add` is."""
+        self._sentinel.add(first, second)
 
     def verdict(self) -> Verdict:
         """What the units prove so far."""
+        added = len(self._ratios), len(self._sentinel)
+        if self._said is None or self._said[0] != added:
+            self._said = added, self._judged()
+        return self._said[1]
+
+    def _judged(self) -> Verdict:
         invalid = self._why_invalid()
         if invalid:
             return self._verdict(VerdictKind.INVALID, invalid, _NOTHING)
@@ -104,7 +113,10 @@ class Judge:
         return True if near.low is not None and near.low > edge else None
 
     def _bounds(self) -> _evidence.Bounds:
-        return _evidence.confidence_bounds(np.array(self._ratios), self.alpha)
+        units = len(self._ratios)
+        if self._known[0] != units:
+            self._known = units, _evidence.confidence_bounds(np.array(self._ratios), self.alpha)
+        return self._known[1]
 
     def _near(self, bounds: _evidence.Bounds) -> _evidence.Bounds:
         """The bounds by which two arms may be called close: the centre's, and those of the average over all units.
@@ -121,7 +133,7 @@ class Judge:
 
     def _why_invalid(self) -> str | None:
         units = len(self._ratios)
-        if (shift := self._favoured()) is not None:
+        if (shift := self._sentinel.shift) is not None:
             return f"the A/A sentinel failed: the baseline differs from itself by {shift:+.1%} between the two slots"
         if self._ticks < MIN_TICKS:
             return f"the clock is too coarse: a run takes {self._ticks:.0f} of its ticks, {MIN_TICKS} are needed"
@@ -131,18 +143,6 @@ class Judge:
             return f"bimodal legs in {self._bimodal} of {units} units: there is no one typical time"
         if units < self.min_units:
             return f"too few units: {units} of at least {self.min_units}"
-        return None
-
-    def _favoured(self) -> float | None:
-        """By how much a slot is favoured, once that is proven to be more than the smallest effect of interest.
-
-        The coin makes noise of any such favour; one this large says that the sessions do not run alike.
-        """
-        units = np.array(self._sentinel)
-        bounds = _evidence.confidence_bounds(units, SENTINEL_ALPHA)
-        low, high = _ratio(bounds.low), _ratio(bounds.high)
-        if (low is not None and low > self.min_effect) or (high is not None and high < -self.min_effect):
-            return math.expm1(_evidence.pseudo_median(units))
         return None
 
     def _kind(self, bounds: _evidence.Bounds) -> VerdictKind:

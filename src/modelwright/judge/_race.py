@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from modelwright.errors import UsageError
 from modelwright.judge._judge import Judge
+from modelwright.judge._sentinel import Sentinel
 from modelwright.judge._verdict import Finding, finding
 from modelwright.judge._words import VerdictKind
 
@@ -44,8 +45,13 @@ class Race:
         self.alpha = alpha
         self.max_slowdown = max_slowdown
         level = alpha / (len(names) * len(quantiles))
+        self._sentinels = {quantile: Sentinel(min_effect, quantile) for quantile in quantiles}
         self._judges = {
-            name: tuple(Judge(min_effect, level, quantile=quantile) for quantile in quantiles) for name in names
+            name: tuple(
+                Judge(min_effect, level, quantile=quantile, sentinel=sentinel)
+                for quantile, sentinel in self._sentinels.items()
+            )
+            for name in names
         }
         self._first_proof: dict[str, int] = {}
         self._settled: set[str] = set()
@@ -81,9 +87,8 @@ class Race:
 
     def add_sentinel(self, first: Samples, second: Samples) -> None:
         """One A/A unit of the shared baseline, by slot; when it fails, no arm has a valid verdict."""
-        for judges in self._judges.values():
-            for judge in judges:
-                judge.add_sentinel(first, second)
+        for sentinel in self._sentinels.values():
+            sentinel.add(first, second)
 
     def findings(self) -> dict[str, Finding]:
         """What is proven about every arm; one that is settled keeps it, unless the sentinel failed since."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import field
-from statistics import fmean, stdev
+from statistics import median
 
 from modelwright._dataclass import dataclass
-from modelwright.judge import Finding, Judge, Race, Verdict, VerdictKind
+from modelwright.judge import Finding, Judge, Race, Sentinel, Verdict, VerdictKind
 from modelwright.measure import Schedule, Turn
 from modelwright.search._events import (
     Instruction,
@@ -38,10 +38,14 @@ SCREEN_ALPHA = 0.1
 RESERVE = 0.3
 HOPELESS = 5.0
 MOST_UNITS = 40
-# After so many units an arm is given up when its mean, so many standard errors above it, is not worth having.
-FEW_UNITS, HOPE = 4, 3.0
+# After so many units an arm is given up when its centre, so many standard errors above it, is not worth having.
+FEW_UNITS, HOPE = 3, 2.5
+# Of two that hardly differ, by this part of the smallest effect of interest, the one with fewer changes is taken.
+ALIKE = 0.5
 USUAL_UNITS = 12
 MOST_COMBINATIONS = 8
+# In the screening, which claims nothing.
+SENTINEL_EVERY = 8
 
 
 @dataclass(frozen=True)
@@ -64,11 +68,15 @@ class Contender:
     dropped: VariantDropped | None = None
     same_as: str | None = None
     judge: Judge | None = None
-    verdict: Verdict | None = None
 
     @property
     def label(self) -> str:
         return self.variant.label
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """None before its first unit."""
+        return self.judge.verdict() if self.judge is not None else None
 
     @property
     def runs(self) -> bool:
@@ -88,15 +96,16 @@ class TuneSearch:
     contenders: dict[str, Contender] = field(default_factory=dict)
     rebuilt: VariantRebuilt | None = None
     race: Race | None = None
-    sentinels: list[UnitTaken] = field(default_factory=list)
     _combined: bool = False
     _unit_s: float = 0.0
+    _noise: float = 0.0
     _turn: Turn | None = None
 
     def __post_init__(self) -> None:
         for variant in (Variant(), *self.variants):
             self.contenders.setdefault(variant.label, Contender(variant))
-        self._schedule = Schedule(self.seed)
+        self._schedule = Schedule(self.seed, SENTINEL_EVERY)
+        self._sentinel = Sentinel(self.limits.min_effect, self.limits.by[0])
 
     @property
     def baseline(self) -> Contender:
@@ -150,7 +159,7 @@ class TuneSearch:
         return self.next() if fresh else None
 
     def _confirm(self) -> Instruction:
-        best = next(iter(self.winners()), None)
+        best = self._best()
         if best is None:
             return SearchDone(BASELINE, self._why_none())
         if self.rebuilt is None or self.rebuilt.label != best.label:
@@ -177,6 +186,9 @@ class TuneSearch:
         return SearchDone(BASELINE, f"{label} looked best and {why} ({found.kind.value})")
 
     def _why_none(self) -> str:
+        if self._sentinel.shift is not None:
+            shift = f"{self._sentinel.shift:+.1%}"
+            return f"nothing can be told: the baseline differs from itself by {shift} between the two slots"
         undecided = [one.label for one in self._running() if one.label in self.alive]
         if undecided:
             more = f"about {self.needed_s:.0f} s would do" if self._unit_s else "raise the budget"
@@ -198,7 +210,9 @@ class TuneSearch:
     @property
     def alive(self) -> list[str]:
         """Those in the screening of whom it is not known yet whether they can win, alone or together with others."""
-        return [one.label for one in self._rivals() if self._open(one, self._to_beat(one))]
+        if self._sentinel.shift is not None:
+            return []
+        return [one.label for one in self._rivals() if self._open(one)]
 
     @property
     def needed_s(self) -> float:
@@ -212,37 +226,61 @@ class TuneSearch:
 
     def winners(self) -> list[Contender]:
         """Faster than the baseline as far as screening can tell, best first."""
-        found = [(one, one.verdict) for one in self._rivals()]
-        faster = [(one, verdict) for one, verdict in found if verdict and verdict.kind is VerdictKind.IMPROVED]
-        return [one for one, verdict in sorted(faster, key=lambda pair: -(pair[1].effect or 0.0))]
+        return sorted((one for one in self._rivals() if _is_winner(one)), key=_effect, reverse=True)
+
+    def _best(self) -> Contender | None:
+        """The simplest of those that hardly differ from the one that looks best."""
+        winners = self.winners()
+        if not winners:
+            return None
+        enough = _effect(winners[0]) - ALIKE * self.limits.min_effect
+        return min((one for one in winners if _effect(one) >= enough), key=lambda one: len(one.variant.changes))
+
+    def _competing(self, contender: Contender) -> list[Contender]:
+        """Those of whom only one can be taken: who changes the same, and when all is put together everyone."""
+        mine = contender.variant.slots
+        return [one for one in self._rivals() if one is not contender and (self._combined or one.variant.slots == mine)]
 
     def _to_beat(self, contender: Contender) -> float:
-        """What is worth telling, or the proven gain of another that takes the same place."""
-        mine = contender.variant.slots
-        same = (one for one in self._rivals() if one is not contender and one.variant.slots == mine)
-        lows = (one.verdict.low or 0.0 for one in same if one.verdict and one.verdict.kind is VerdictKind.IMPROVED)
-        return max(self.limits.min_effect, *lows, 0.0)
+        """What is worth having beside the surest gain of those it competes with."""
+        won = [one for one in self._competing(contender) if _is_winner(one)]
+        sure = max((_effect(one) - HOPE * self._error(one) for one in won), default=0.0)
+        return max(sure, 0.0) + self.limits.min_effect
 
-    def _open(self, contender: Contender, to_beat: float) -> bool:
+    def _open(self, contender: Contender) -> bool:
         verdict = contender.verdict
-        if verdict is None:
+        if verdict is None or verdict.units < FEW_UNITS:
             return True
-        if verdict.units >= MOST_UNITS:
+        to_beat = self._to_beat(contender)
+        if verdict.units >= MOST_UNITS or self._hopes(contender) < to_beat:
             return False
-        if self._hopes(contender) < to_beat:
-            return False
-        if verdict.low is None or verdict.high is None:
-            return True
-        settled = verdict.kind is VerdictKind.IMPROVED and verdict.high - verdict.low < self.limits.min_effect
-        return not settled and verdict.high >= to_beat
+        return not self._settled(contender) and (verdict.high is None or verdict.high >= to_beat)
+
+    def _settled(self, contender: Contender) -> bool:
+        """It won, and nobody else can take its place or its gain is known well enough to choose."""
+        known = HOPE * self._error(contender) < self.limits.min_effect
+        return _is_winner(contender) and (known or not self._competing(contender))
 
     def _hopes(self, contender: Contender) -> float:
-        """The most that can be hoped of it after a few units. It only ends a screening and is never told as a finding:
-        what is given up by mistake costs a win, not a claim."""
-        ratios = contender.judge.log_ratios if contender.judge is not None else ()
-        if len(ratios) < FEW_UNITS:
-            return math.inf
-        return math.expm1(fmean(ratios) + HOPE * stdev(ratios) / math.sqrt(len(ratios)))
+        """The most that can be hoped of it: by the centre of its units or by their median, which a single odd unit of a
+        few does not move."""
+        ratios = contender.judge.log_ratios if contender.judge is not None else (0.0,)
+        return max(_effect(contender), math.expm1(median(ratios))) + HOPE * self._error(contender)
+
+    def _error(self, contender: Contender) -> float:
+        """Of its effect, by the noise that all arms share: a few units of one arm do not tell theirs. It only ends a
+        screening and is never told as a finding: what is given up by mistake costs a win, not a claim."""
+        return (1 + _effect(contender)) * self._noise / math.sqrt(max(1, self._units_of(contender.label)))
+
+    def _pooled(self) -> float:
+        """The spread of one unit, which outliers do not move: from all arms, each around its own centre."""
+        found = []
+        for contender in self.contenders.values():
+            ratios = contender.judge.log_ratios if contender.judge is not None else ()
+            if len(ratios) > 1:
+                centre, missing = math.log1p(_effect(contender)), math.sqrt(len(ratios) / (len(ratios) - 1))
+                found += [abs(ratio - centre) * missing for ratio in ratios]
+        return 1.4826 * median(found) if found else math.inf
 
     def _rivals(self) -> list[Contender]:
         return [one for one in self._running() if one is not self.baseline]
@@ -287,16 +325,12 @@ class TuneSearch:
             self.confirmed_s += unit.seconds
             self._confirmed(self.race, unit)
         elif unit.label is None:
-            self.sentinels.append(unit)
-            for contender in self._rivals():
-                judge = self._judge(contender)
-                judge.add_sentinel(*unit.slots)
-                contender.verdict = judge.verdict() if contender.verdict is not None else None
+            self._sentinel.add(*unit.slots)
         else:
             contender = self.contenders[unit.label]
-            judge = self._judge(contender)
+            judge = contender.judge = contender.judge or self._judge()
             judge.add(base=unit.base_ms, arm=unit.arm_ms)
-            contender.verdict = judge.verdict()
+            self._noise = self._pooled()
             if judge.log_ratios[-1] < -math.log(HOPELESS):
                 reason = f"more than {HOPELESS:g} times slower in its first unit"
                 contender.dropped = VariantDropped(unit.label, "hopeless", reason)
@@ -307,15 +341,19 @@ class TuneSearch:
         else:
             race.add(unit.label, base=unit.base_ms, arm=unit.arm_ms)
 
-    def _judge(self, contender: Contender) -> Judge:
-        """One that joins late is bound by the same sentinels."""
-        if contender.judge is None:
-            contender.judge = Judge(self.limits.min_effect, SCREEN_ALPHA, quantile=self.limits.by[0])
-            for unit in self.sentinels:
-                contender.judge.add_sentinel(*unit.slots)
-        return contender.judge
+    def _judge(self) -> Judge:
+        limits = self.limits
+        return Judge(limits.min_effect, SCREEN_ALPHA, quantile=limits.by[0], sentinel=self._sentinel)
 
 
 def _pieces(contender: Contender) -> tuple[int, int]:
     tried = contender.tried
     return (tried.left_nodes or 0, tried.partitions or 0) if tried is not None else (0, 0)
+
+
+def _effect(contender: Contender) -> float:
+    return (contender.verdict.effect or 0.0) if contender.verdict is not None else 0.0
+
+
+def _is_winner(contender: Contender) -> bool:
+    return contender.verdict is not None and contender.verdict.kind is VerdictKind.IMPROVED

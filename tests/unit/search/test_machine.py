@@ -1,6 +1,7 @@
 """The search as events and instructions, on a device whose truth is known."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -18,7 +19,7 @@ from modelwright.search._events import (
     VariantRebuilt,
     VariantTried,
 )
-from modelwright.search._machine import HOPELESS, TuneLimits, TuneSearch
+from modelwright.search._machine import HOPELESS, MOST_UNITS, TuneLimits, TuneSearch
 from modelwright.search._variant import BASELINE, AxisChange, Variant, combinations
 
 UNIT_S = 2.0
@@ -222,3 +223,46 @@ def test_combinations_take_the_best_of_each_place_and_leave_each_out_once():
 def test_passes_have_places_of_their_own():
     both = combinations([Variant((AxisChange("pass", "+a"),)), Variant((AxisChange("pass", "+b"),))], 8)
     assert [one.label for one in both] == ["+a +b"]
+
+
+def test_an_outlier_neither_ends_nor_keeps_an_arm():
+    """One leg in ten is far off, on either side: the centre tells, and the noise that all arms share."""
+
+    class Tails(FakeDevice):
+        def leg(self, speed):
+            return super().leg(speed * (self.random.choice([0.5, 2.0]) if self.random.random() < 0.1 else 1.0))
+
+    nulls = [change(f"n{place}") for place in range(4)]
+    _, done, happened = run([change("fast"), *nulls], Tails({"fast": 1.08}, seed=2))
+    assert done.champion == "fast=1"
+    units = [event.label for event in happened if isinstance(event, UnitTaken)]
+    assert max(units.count(one.label) for one in nulls) < MOST_UNITS
+
+
+def test_sessions_that_do_not_run_alike_end_the_search():
+    class Slots(FakeDevice):
+        def do(self, instruction, search):
+            for event in super().do(instruction, search):
+                if isinstance(event, UnitTaken):
+                    slow = [
+                        [time * 1.1 for time in burst]
+                        for burst in (event.arm_ms if event.base_first else event.base_ms)
+                    ]
+                    event = replace(event, **{"arm_ms" if event.base_first else "base_ms": slow})
+                yield event
+
+    # Gains of half a slot's favour, so that no arm is decided early.
+    _, done, _ = run([change(f"v{place}") for place in range(8)], Slots({}, noise=0.001))
+    assert done.champion == BASELINE
+    assert "the baseline differs from itself" in done.reason
+
+
+def test_of_two_that_hardly_differ_the_simpler_is_taken():
+    class Saturating(FakeDevice):
+        """Either change alone brings all there is to bring."""
+
+        def speed(self, variant):
+            return 1.08 if variant.changes else 1.0
+
+    _, done, _ = run([change("a"), change("b")], Saturating({}))
+    assert done.champion in ("a=1", "b=1")

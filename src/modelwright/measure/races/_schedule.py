@@ -22,17 +22,17 @@ class Turn:
 
 
 class Schedule:
-    """Rounds of all alive arms in random order; every fourth unit is a sentinel."""
+    """Rounds of all alive arms in random order; one unit of so many is a sentinel."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, sentinel_every: int = _SENTINEL_EVERY) -> None:
         self._random = random.Random(seed)
         self._waiting: list[str] = []
-        self._count = 0
+        self._count, self._sentinel_every = 0, sentinel_every
 
     def next(self, alive: Sequence[str]) -> Turn:
         """The next unit, given who still needs units."""
         self._count += 1
-        if self._count % _SENTINEL_EVERY == 0:
+        if self._count % self._sentinel_every == 0:
             return Turn(SENTINEL, self._coin())
         self._waiting = [name for name in self._waiting if name in alive]
         if not self._waiting:
