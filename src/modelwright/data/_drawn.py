@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from modelwright.data._prepare import Preparer
 from modelwright.data._rows import Row
 from modelwright.data._source import DataSource, Drawn, DrawnRow, samples
 from modelwright.errors import InputError
-from modelwright.graph import load, summary
+from modelwright.graph import load
 from modelwright.models import sizes_in
 from modelwright.vocabulary import Data, OnProgress
 from modelwright.worker import progress, run, task
@@ -108,9 +108,12 @@ def try_data(source: DataSource, model: Path | None = None) -> None:
         run(try_first.call(source, None if model is None else str(model)), timeout=_PATIENCE_S).unwrap()
 
 
-def first_feeds(source: DataSource, model: Path, rows: int | None) -> dict[str, NDArray[Any]]:
-    """One run's worth: so many rows together, or as many as the model takes at once."""
-    return dict(run(read_feeds.call(source, str(model), rows), timeout=_PATIENCE_S).unwrap())
+def first_feeds(
+    source: DataSource, model: Path, rows: int | None, like: Sequence[Path] = ()
+) -> dict[str, NDArray[Any]]:
+    """One run's worth: so many rows together, or as many as the model, or another form of it, takes at once."""
+    others = tuple(map(str, like))
+    return dict(run(read_feeds.call(source, str(model), rows, others), timeout=_PATIENCE_S).unwrap())
 
 
 @task
@@ -137,9 +140,9 @@ def read_shapes(source: DataSource) -> dict[str, tuple[int, ...]]:
 
 
 @task
-def read_feeds(source: DataSource, model: str, rows: int | None) -> dict[str, NDArray[Any]]:
-    graph = load(model)
-    fixed = [value.shape[0] for value in summary(graph).inputs if value.shape]
+def read_feeds(source: DataSource, model: str, rows: int | None, like: Sequence[str] = ()) -> dict[str, NDArray[Any]]:
+    found = samples(source, load(model), 1, [load(other) for other in like])
+    fixed = [value.shape[0] for value in found.signature if value.shape]
     count = rows or max((size for size in fixed if isinstance(size, int)), default=1)
     there = None if source.random else source.rows().count
     if rows is not None and there is not None and there < rows:
@@ -148,7 +151,7 @@ def read_feeds(source: DataSource, model: str, rows: int | None) -> dict[str, ND
             cause="each row of the data is one sample",
             fix=f"Give {rows} rows, or ask for a smaller `batch`.",
         )
-    return next(iter(replace(samples(source, graph, count), together=count)))
+    return next(iter(replace(found, count=count, together=count)))
 
 
 @task

@@ -18,7 +18,7 @@ from modelwright.data._prepare import Preparer
 from modelwright.data._rows import LABELS, Row, Rows
 from modelwright.errors import InputError, did_you_mean
 from modelwright.graph import Graph, load, summary
-from modelwright.models import file_digest, fitted, specs_from_graph
+from modelwright.models import file_digest, fitted, fixed_sizes, specs_from_graph, with_sizes
 from modelwright.vocabulary import RANDOM, Data, InputSpec
 
 if TYPE_CHECKING:
@@ -180,17 +180,24 @@ class Samples:
             yield batch
 
 
-def source_for(data: Data, model: Path, recorded: InputSpec | None = None) -> DataSource:
-    """The data for a model on disk; made-up input follows what an export recorded, also for a copy away from it."""
-    return DataSource(data, specs_from_graph(load(model), recorded=recorded) if data.random else ())
+def source_for(data: Data, model: Path, recorded: InputSpec | None = None, like: Sequence[Path] = ()) -> DataSource:
+    """The data for a model on disk; made-up input follows what an export recorded, also for a copy away from it.
+    What the models in `like` have fixed is no guess."""
+    if not data.random:
+        return DataSource(data)
+    graph = load(model)
+    sizes = fixed_sizes(graph, map(load, like))
+    return DataSource(data, specs_from_graph(graph, sizes=sizes, recorded=recorded))
 
 
-def samples(source: DataSource, graph: Graph, count: int) -> Samples:
-    """What the source holds for this model; the graph is read now, the data later."""
-    signature = tuple(summary(graph).inputs)
+def samples(source: DataSource, graph: Graph, count: int, like: Sequence[Graph] = ()) -> Samples:
+    """What the source holds for this model and for other forms of it, in the sizes that any of them has fixed; the
+    graphs are read now, the data later."""
+    sizes = fixed_sizes(graph, like)
+    signature = with_sizes(summary(graph).inputs, sizes)
     specs: InputSpec = ()
     if source.random:
-        specs = fitted(source.specs, signature) if source.specs else specs_from_graph(graph)
+        specs = fitted(source.specs, signature) if source.specs else specs_from_graph(graph, sizes=sizes)
     return Samples(source, signature, specs, count)
 
 

@@ -14,6 +14,7 @@ from modelwright.diagnosis._run import (
     run_debug,
 )
 from modelwright.diagnosis._types import (
+    INPUT,
     Activation,
     DataFacts,
     DebugInterrupted,
@@ -24,9 +25,11 @@ from modelwright.diagnosis._types import (
     OutputScore,
     Unmatched,
     WeightScore,
+    operator_words,
 )
 
 __all__ = [
+    "INPUT",
     "Activation",
     "DataFacts",
     "DebugInterrupted",
@@ -42,6 +45,7 @@ __all__ = [
     "WeightScore",
     "debug",
     "label",
+    "operator_words",
     "run_debug",
     "view",
 ]

@@ -81,7 +81,7 @@ def _request(wanted: Path, quantized: Path, options: DebugOptions, target: Targe
         float_model=str(wanted),
         quant_model=str(quantized),
         target=target,
-        source=source_for(options.data, wanted, options.recorded),
+        source=source_for(options.data, wanted, options.recorded, like=[quantized]),
         samples=options.data.samples or DEFAULT_SAMPLES,
         budget=options.memory_budget,
         origin=options.origin,

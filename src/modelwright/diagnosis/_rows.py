@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from modelwright.diagnosis._match_view import DEQUANTIZE, QUANTIZE, View, label
 from modelwright.diagnosis._match_weights import WeightPair
-from modelwright.diagnosis._stream import Track
-from modelwright.diagnosis._types import Activation, DecibelSpread, MatchKind, NoiseShare, OutputScore, WeightScore
-from modelwright.metrics import Accumulator, blocked_compare
+from modelwright.diagnosis._stream import Streamed, Track
+from modelwright.diagnosis._types import (
+    INPUT,
+    Activation,
+    DecibelSpread,
+    MatchKind,
+    NoiseShare,
+    OutputScore,
+    WeightScore,
+)
+from modelwright.metrics import blocked_compare
 from modelwright.stages.quantize import WORKERS
 
 if TYPE_CHECKING:
@@ -30,12 +38,10 @@ def activation_rows(wanted: View, tracks: Sequence[Track]) -> tuple[Activation, 
     )
 
 
-def output_rows(
-    ends: Sequence[tuple[str, str, MatchKind]], written: Mapping[str, Accumulator], executed: Mapping[str, Accumulator]
-) -> tuple[OutputScore, ...]:
+def output_rows(ends: Sequence[tuple[str, str, MatchKind]], seen: Streamed) -> tuple[OutputScore, ...]:
     rows = []
     for name, other, kind in ends:
-        found, real = written[name].aggregate(), executed[name].aggregate()
+        found, real = seen.outputs[name].aggregate(), seen.executed[name].aggregate()
         rows.append(
             OutputScore(
                 output_name=name,
@@ -49,7 +55,7 @@ def output_rows(
                 executed_reason=real.problem or (real.sqnr_db.reason if real.sqnr_db.pooled is None else None),
                 cosine=real.cosine.pooled,
                 max_abs=real.max_abs.pooled,
-                top1=real.top1.pooled,
+                top1=real.top1.pooled if name in seen.classes else None,
                 samples=real.samples,
                 failed=max(real.failed, found.failed),
             )
@@ -99,8 +105,8 @@ def _activation(wanted: View, track: Track, order: int, share: float | None) -> 
     return Activation(
         tensor_name=pair.tensor,
         order=order,
-        node=label(node) if node is not None else "(input)",
-        op_type=node.op_type if node is not None else "(input)",
+        node=label(node) if node is not None else INPUT,
+        op_type=node.op_type if node is not None else INPUT,
         module=module_of(label(node)) if node is not None else "",
         nodes=tuple(label(wanted.nodes[index]) for index in track.region),
         quant_tensor=pair.quant,

@@ -62,7 +62,7 @@ class _Sides:
 def run_debug(request: DebugRequest) -> DebugReport:
     """Match, then compare weights, then run both models."""
     sides = _sides(request)
-    feed = samples(request.source, sides.wanted.graph, request.samples)
+    feed = samples(request.source, sides.wanted.graph, request.samples, like=[sides.got.graph])
     strangers = _strangers(sides)
     if strangers is not None:
         return _report(request, sides, feed, None, ("no_match", strangers))
@@ -167,7 +167,7 @@ def _report(
     request: DebugRequest, sides: _Sides, feed: Samples, found: Streamed | None, verdict: tuple[DebugStatus, str | None]
 ) -> DebugReport:
     rows = activation_rows(sides.wanted, found.tracks) if found else ()
-    outputs = output_rows(sides.ends, found.outputs, found.executed) if found else ()
+    outputs = output_rows(sides.ends, found) if found else ()
     return DebugReport(
         status=verdict[0],
         reason=verdict[1],

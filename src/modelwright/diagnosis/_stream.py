@@ -8,12 +8,13 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from modelwright._dataclass import dataclass
-from modelwright.data import Samples
+from modelwright.data import Sample, Samples
 from modelwright.diagnosis._match import Pair
 from modelwright.diagnosis._match_view import View
 from modelwright.diagnosis._stream_model import FED, SHADOW, Shadow, shadow_of, shown, sized
 from modelwright.diagnosis._stream_sums import LocalNoise, NoiseTally, local_noise
 from modelwright.metrics import Accumulator, blocked_compare
+from modelwright.stages.validate import are_classes
 from modelwright.targets import BoundSession, SessionFacts, SessionSpec, Target, open_session, parse_target
 from modelwright.worker import progress
 
@@ -63,11 +64,13 @@ class Track:
 
 @dataclass(eq=False)
 class Streamed:
-    """Everything the runs gave. `executed` are the outputs of the other model as onnxruntime really runs it."""
+    """Everything the runs gave. `executed` are the outputs of the other model as onnxruntime really runs it; of those
+    in `classes` the best one is the answer."""
 
     tracks: list[Track]
     outputs: dict[str, Accumulator]
     executed: dict[str, Accumulator]
+    classes: set[str] = field(default_factory=set)
     facts: SessionFacts | None = None
     chunks: int = 0
     samples: int = 0
@@ -156,8 +159,8 @@ def _run(job: StreamJob, chunk: _Chunk, sizes: Sizes, found: Streamed, number: i
     with contextlib.ExitStack() as stack:
         sessions = _open(job, chunk, sizes, stack)
         found.facts = found.facts or sessions.got.facts
-        for index, inputs in enumerate(job.feed):
-            _compare_sample(job, chunk, sessions, inputs, (sizes, found))
+        for index, sample in enumerate(job.feed.labelled()):
+            _compare_sample(job, chunk, sessions, sample, (sizes, found))
             found.samples += chunk.with_outputs
             yield
             share = (number + (index + 1) / job.feed.count) / found.chunks
@@ -178,9 +181,10 @@ def _open(job: StreamJob, chunk: _Chunk, sizes: Sizes, stack: contextlib.ExitSta
 
 
 def _compare_sample(
-    job: StreamJob, chunk: _Chunk, sessions: _Sessions, inputs: Mapping[str, NDArray[Any]], into: tuple[Sizes, Streamed]
+    job: StreamJob, chunk: _Chunk, sessions: _Sessions, sample: Sample, into: tuple[Sizes, Streamed]
 ) -> None:
     sizes, found = into
+    inputs = sample.inputs
     other_inputs = _as_declared(inputs, {spec.name: spec.dtype for spec in sessions.got.inputs})
     theirs = sessions.got.run(other_inputs)
     fed = {FED + name: theirs[chunk.partner[name]].astype(sizes.types[name], copy=False) for name in chunk.shadow.fed}
@@ -191,8 +195,16 @@ def _compare_sample(
         for name, other in job.outputs:
             found.outputs[name].add(ours[name], theirs[other])
             found.executed[name].add(ours[name], real[other])
+            if found.samples == 0 and _chooses(name, ours[name], sample.label):
+                found.classes.add(name)
     for track in chunk.tracks:
         _compare_track(track, ours, theirs, job)
+
+
+def _chooses(name: str, answer: NDArray[Any], label: int | None) -> bool:
+    """Is one class of a row the answer? By what it is, or because the data has a label that it could be."""
+    labelled = label is not None and answer.ndim == 2 and 0 <= label < answer.shape[-1]
+    return answer.size > 0 and answer.dtype.kind == "f" and (labelled or are_classes(name, [answer]))
 
 
 def _compare_track(

@@ -13,7 +13,13 @@ MatchKind = Literal["name", "producer", "convert", "absorbed", "position"]
 Mode = Literal["static", "fp16", "dynamic", "weight-only", "same-model", "float"]
 DEFAULT_SAMPLES = 8
 DEFAULT_BUDGET = 1 << 30
+INPUT = "(input)"
 _MUCH_DB = 6.0
+
+
+def operator_words(op_type: str, node: str) -> str:
+    """`Conv /layer1/conv`; a node without a name is `Conv(y)` already, and an input is an input."""
+    return node if node.startswith((f"{op_type}(", "(")) else f"{op_type} {node}"
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,11 @@ class Activation:
     max_abs: float | None
     relative_l2: float | None
 
+    @property
+    def operator(self) -> str:
+        """The type and the name of the node that stands for it."""
+        return operator_words(self.op_type, self.node)
+
 
 @dataclass(frozen=True)
 class WeightScore:
@@ -69,7 +80,8 @@ class WeightScore:
 
 @dataclass(frozen=True)
 class OutputScore:
-    """One output. `executed` is the quantized model as onnxruntime really runs it, with integer kernels."""
+    """One output. `executed` is the quantized model as onnxruntime really runs it, with integer kernels. `top1` is
+    the share of rows with the same best class; null where a row is no choice between classes."""
 
     output_name: str
     quant_name: str

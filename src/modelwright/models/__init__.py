@@ -27,11 +27,13 @@ from modelwright.models._facts import (
 from modelwright.models._guess import (
     NoGuessError,
     fitted,
+    fixed_sizes,
     sized_dims,
     sizes_in,
     specs_from_graph,
     symbolic_dims,
     symbolic_sizes,
+    with_sizes,
 )
 from modelwright.models._guesses import guesses
 from modelwright.models._hf import (
@@ -93,6 +95,7 @@ __all__ = [
     "fetch",
     "file_digest",
     "fitted",
+    "fixed_sizes",
     "guesses",
     "index_bound",
     "inspect",
@@ -118,4 +121,5 @@ __all__ = [
     "symbolic_dims",
     "symbolic_sizes",
     "text_length",
+    "with_sizes",
 ]

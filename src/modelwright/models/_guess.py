@@ -84,6 +84,35 @@ def _fixed(spec: TensorSpec, shape: tuple[int | str | None, ...]) -> tuple[int, 
     return tuple(dim if isinstance(dim, int) else size for dim, size in zip(shape, spec.sizes, strict=True))
 
 
+def fixed_sizes(graph: Graph, others: Iterable[Graph]) -> dict[str, int]:
+    """The symbolic dimensions of `graph` that another form of the same model has fixed; the first to say it counts."""
+    found: dict[str, int] = {}
+    for other in others:
+        shapes = {value.name: value.shape or () for value in summary(other).inputs}
+        for value in summary(graph).inputs:
+            declared, fixed = _Dimensions.declared(value), shapes.get(value.name, ())
+            for dim, size in zip(declared, fixed, strict=False) if len(declared) == len(fixed) else ():
+                if isinstance(dim, str) and isinstance(size, int):
+                    found.setdefault(dim, size)
+    return found
+
+
+def with_sizes(signature: Sequence[ValueSpec], sizes: Mapping[str, int]) -> tuple[ValueSpec, ...]:
+    """The same inputs with these symbolic dimensions fixed."""
+    return tuple(
+        value
+        if value.shape is None
+        else replace(
+            value,
+            shape=tuple(
+                sizes.get(named, dim) if isinstance(named, str) else dim
+                for named, dim in zip(_Dimensions.declared(value), value.shape, strict=True)
+            ),
+        )
+        for value in signature
+    )
+
+
 def symbolic_sizes(graph: Graph) -> dict[str, int]:
     """Each symbolic dimension of the inputs with its size: recorded, told by the file, or what its name suggests."""
     return {item.name: item.size for item in sized_dims(graph)}

@@ -171,11 +171,12 @@ def _action(row: Activation, view: View, scope: frozenset[str], weights: dict[st
     return Promotion(
         tensor=row.tensor_name,
         node=row.node,
-        what="activation" if tensor_noise else "weight",
+        what="activation" if tensor_noise else "weight" if set(row.nodes) & weights.keys() else "node",
         level=use,
         origin_share=row.origin_share or 0.0,
         excludes=tuple(sorted(near & scope)) if use == "float" else (),
         overrides=overrides,
+        op_type=row.op_type,
     )
 
 

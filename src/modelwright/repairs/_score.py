@@ -85,7 +85,8 @@ def run_score(
     candidate: str, reference: str, workdir: str, params: ScoreParams, data: DataSource, answers: str
 ) -> HalfScore:
     """What the reference answers is the same for every candidate: it is kept in the folder `answers`."""
-    feed = replace(samples(data, load(reference), 2 * params.samples), start=params.start, step=2)
+    found = samples(data, load(reference), 2 * params.samples, like=[load(candidate)])
+    feed = replace(found, start=params.start, step=2)
     grade, span = _grader(params.metric)
     gathered: dict[str, Powers] = {}
     grades: list[tuple[float, float]] = []
@@ -134,7 +135,8 @@ def _opened(candidate: str, params: ScoreParams) -> BoundSession:
 @task
 def time_models(models: Sequence[str], data: DataSource) -> tuple[float, ...]:
     """Median milliseconds of each on one sample, taking turns. An indication for a table, not a verdict."""
-    inputs = next(iter(samples(data, load(models[0]), 1)))
+    first, *others = map(load, models)
+    inputs = next(iter(samples(data, first, 1, like=others)))
     with contextlib.ExitStack() as stack:
         sessions = [stack.enter_context(open_session(model, parse_target("cpu"))) for model in models]
         return typical_ms(sessions, inputs, warmup=_WARMUP, runs=_RUNS)

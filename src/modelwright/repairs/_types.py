@@ -41,20 +41,23 @@ class FixOptions:
 
 @dataclass(frozen=True)
 class Promotion:
-    """What gets more bits, and what that means for the quantizer: a tensor, a weight, or all nodes of an operator.
+    """What gets more bits, and what that means for the quantizer: a tensor, the weights of a node, a node
+    without any, or all nodes of an operator.
 
-    Of an operator, `tensor` is its name and `node` is empty. A setting of the whole model costs nothing: then `tensor`
+    `node` and `op_type` are the operator that makes the tensor. Of all nodes of an operator, `tensor` is its name and
+    `node` is empty. A setting of the whole model costs nothing: then `tensor`
     names the parameter of the quantizer, and `value` is what it becomes.
     """
 
     tensor: str
     node: str
-    what: Literal["activation", "weight", "operator", "setting"]
+    what: Literal["activation", "weight", "node", "operator", "setting"]
     level: Level
     origin_share: float
     excludes: tuple[str, ...]
     overrides: tuple[TensorOverride, ...]
     value: bool | str | None = None
+    op_type: str = ""
 
 
 @dataclass(frozen=True)

@@ -123,7 +123,7 @@ def _originators(report: DebugReport, width: int) -> rich.table.Table:
             decibels(row.local_sqnr_db, "-"),
             decibels(row.cumulative_sqnr_db, row.cumulative_reason),
             _percent(row.clip_fraction),
-            f"{row.node} ({row.op_type})" if row.op_type not in row.node else row.node,
+            row.operator,
             row.tensor_name,
         )
         for row in report.originators[:WORST]
@@ -151,7 +151,7 @@ def _worst_activations(report: DebugReport, console: rich.console.Console) -> No
 
 
 def _node(row: Activation) -> str:
-    return f"{row.node} + {row.absorbed}" if row.absorbed else row.node
+    return f"{row.operator} + {row.absorbed}" if row.absorbed else row.operator
 
 
 def _worst_weights(report: DebugReport, console: rich.console.Console) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
+from modelwright.diagnosis import INPUT, operator_words
 from modelwright.judge import SAID, VerdictKind
 from modelwright.repairs import FixResult, FixRow, FixScore, Promotion, Repaired
 from modelwright.report._tables import Col, fitted
@@ -71,8 +72,15 @@ def raised_words(item: Promotion) -> str:
         return f"all {count} {item.tensor} to {'float' if item.level == 'float' else '16 bits'}"
     widened = "16 bits: " + ", ".join(f"{one.tensor} = {one.dtype}" for one in item.overrides)
     how = f"float: {', '.join(item.excludes)}" if item.level == "float" else widened
-    where = f" of {item.node}" if item.node != "(input)" else ""
-    return f"{item.what} {item.tensor}{where} to {how}"
+    return f"{_whose(item)} to {how}"
+
+
+def _whose(item: Promotion) -> str:
+    if item.op_type == INPUT:
+        return f"the input {item.tensor}"
+    operator = operator_words(item.op_type, item.node)
+    parts = {"weight": "the weights of ", "activation": f"the output {item.tensor} of "}
+    return f"{parts.get(item.what, '')}{operator}"
 
 
 def _table(result: FixResult, width: int, rows: Sequence[FixRow] = ()) -> rich.table.Table:

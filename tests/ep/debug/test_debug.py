@@ -264,3 +264,70 @@ def test_a_function_that_gives_the_samples_runs_once(tmp_path):
     )
     assert report.samples == 3
     assert (tmp_path / "runs").read_text() == "x"
+
+
+def with_batch(model, batch):
+    found = onnx.ModelProto()
+    found.CopyFrom(model)
+    for value in (*found.graph.input, *found.graph.output):
+        value.type.tensor_type.shape.dim[0].Clear()
+        if batch is not None:
+            value.type.tensor_type.shape.dim[0].dim_param = batch
+    return found
+
+
+@pytest.mark.parametrize("batch", ["rows", None])
+@pytest.mark.parametrize("given", [True, False])
+def test_a_dynamic_float_model_takes_its_sizes_from_the_static_build(tmp_path, batch, given):
+    static = quantized(chain(), tmp_path, **INT8)
+    data = Data(str(write_samples(tmp_path, 4)), samples=4) if given else Data(samples=4)
+    report = debug(*pair(tmp_path, with_batch(chain(), batch), static), DebugOptions(data=data))
+    assert (report.status, report.samples) == ("ok", 4)
+    assert report.worst_output_db > 20
+
+
+def ending(op_type, name):
+    model = chain()
+    del model.graph.output[:]
+    if op_type is not None:
+        model.graph.node.append(helper.make_node(op_type, ["y"], [name], name="end"))
+    else:
+        model.graph.node[-1].output[0] = name
+    model.graph.output.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, [SHAPE[0], 10]))
+    return model
+
+
+@pytest.mark.parametrize(
+    ("op_type", "name", "classes"),
+    [
+        ("Softmax", "y2", True),
+        (None, "logits", True),
+        (None, "embedding", False),
+        (None, "boxes", False),
+        ("Sigmoid", "scores", False),
+        ("Tanh", "out", False),
+    ],
+)
+def test_top_1_is_told_of_classes_only(tmp_path, op_type, name, classes):
+    wanted = ending(op_type, name)
+    report = compared(tmp_path, wanted, quantized(wanted, tmp_path, **INT8))
+    assert (report.model_outputs[0].top1 is not None) is classes
+
+
+def test_labels_make_an_output_without_a_telling_name_classes(tmp_path):
+    wanted = ending(None, "out")
+    values = np.random.default_rng(0).standard_normal((2, *SHAPE)).astype(np.float32)
+    np.savez(tmp_path / "labelled.npz", x=values, label=np.array([3, 7]))
+    files = pair(tmp_path, wanted, quantized(wanted, tmp_path, **INT8))
+    report = debug(*files, DebugOptions(data=Data(str(tmp_path / "labelled.npz"), samples=2)))
+    assert report.model_outputs[0].top1 is not None
+
+
+def test_rows_name_the_operator_and_its_node(tmp_path):
+    wanted = deep()
+    wanted.graph.node[0].name = ""
+    report = compared(tmp_path, wanted, quantized(wanted, tmp_path, **INT8))
+    named = {row.tensor_name: row.operator for row in report.activations}
+    assert named["r2"] == "Gemm layer2/gemm"
+    assert named["x"] == "(input)"
+    assert named["r0"] == "Gemm(g0)"

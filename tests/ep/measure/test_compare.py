@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 
 import numpy as np
+import onnx
 import psutil
 import pytest
 from onnx import helper, numpy_helper
@@ -23,6 +24,8 @@ from modelwright.measure import (
     UnitPlan,
     compare,
 )
+from modelwright.measure.races._arm import make_arms
+from modelwright.measure.races._arm_spec import parse_arms
 from modelwright.measure.races._unit import SPINNING
 from modelwright.vocabulary import Data
 from support import models
@@ -306,3 +309,27 @@ def test_a_simulated_arm_is_refused(tmp_path):
     model = models.save(models.conv_net(), tmp_path)
     with pytest.raises(UsageError, match="speed"):
         compare([f"cpu={model}", f"npu={model}@target=qnn-npu"], CompareOptions(budget_s=20, unit=QUICK))
+
+
+def static(path, batch):
+    proto = onnx.load(path)
+    for value in (*proto.graph.input, *proto.graph.output):
+        value.type.tensor_type.shape.dim[0].dim_value = batch
+    onnx.save(proto, path.with_name("static.onnx"))
+    return path.with_name("static.onnx")
+
+
+@pytest.mark.parametrize("real", [True, False])
+def test_a_dynamic_base_is_fed_what_a_static_arm_takes(slow, tmp_path, real):
+    if real:
+        np.savez(tmp_path / "rows.npz", x=np.random.default_rng(0).standard_normal((8, 96)).astype(np.float32))
+    data = Data(str(tmp_path / "rows.npz")) if real else Data()
+    specs = parse_arms([str(slow), str(static(slow, 4))])
+    arms = make_arms(specs, InputChoice(data=data), "cpu", 1)
+    assert [arm.feeds["x"].shape for arm in arms] == [(4, 96), (4, 96)]
+
+
+def test_a_batch_that_was_asked_for_is_not_overruled_by_an_arm(slow):
+    specs = parse_arms([str(slow), str(static(slow, 4))])
+    with pytest.raises(InputError, match="8 in dimension 0, not 4"):
+        make_arms(specs, InputChoice(batch=8), "cpu", 1)

@@ -73,8 +73,9 @@ def inputs_digest(arm: ReadyArm) -> str:
 
 
 def make_arms(specs: Sequence[Arm], inputs: InputChoice, target: str, threads: int | None) -> tuple[ReadyArm, ...]:
-    """Resolve every arm; all get the base's inputs, with floats in the type each arm declares."""
-    base = make_subject(specs[0].model, inputs)
+    """Resolve every arm; all get the base's inputs, in the sizes that an arm has fixed and with floats in the type each
+    arm declares."""
+    base = make_subject(specs[0].model, inputs, like=[onnx_of(spec.model) for spec in specs[1:]])
     return tuple(ready_arm(spec, base, target, threads) for spec in specs)
 
 

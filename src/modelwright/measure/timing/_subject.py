@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from modelwright._dataclass import dataclass
 from modelwright.data import DataSource, first_feeds, generate
 from modelwright.errors import UsageError
 from modelwright.graph import Graph, ModelSummary, ValueSpec, load, summary
-from modelwright.models import FileDigest, model_files, onnx_of, specs_from_graph
+from modelwright.models import FileDigest, fixed_sizes, model_files, onnx_of, specs_from_graph
 from modelwright.vocabulary import Data, InputSpec
 
 if TYPE_CHECKING:
@@ -71,17 +71,18 @@ class Subject:
         ]
 
 
-def make_subject(text: str | Path, inputs: InputChoice) -> Subject:
-    """Read the model and make its inputs; everything that does not fit is an error before anything runs."""
+def make_subject(text: str | Path, inputs: InputChoice, like: Sequence[Path] = ()) -> Subject:
+    """Read the model and make its inputs, in the sizes that the models in `like` have fixed; everything that does not
+    fit is an error before anything runs."""
     path = onnx_of(text)
     graph = load(path)
     model = summary(graph)
     batch = _batch_dims(model, inputs.batch)
     if not inputs.data.random:
         _refuse_sizes(inputs)
-        feeds = first_feeds(DataSource(inputs.data), path, inputs.batch)
+        feeds = first_feeds(DataSource(inputs.data), path, inputs.batch, like)
         return Subject(path, graph, model, feeds, model_files(path))
-    sizes = {**batch, **inputs.dims}
+    sizes = {**fixed_sizes(graph, map(load, like)), **batch, **inputs.dims}
     specs = specs_from_graph(graph, sizes=sizes, recorded=inputs.recorded)
     return Subject(path, graph, model, generate(specs, inputs.data.seed), model_files(path))
 

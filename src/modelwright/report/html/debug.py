@@ -125,7 +125,7 @@ def _curves(report: DebugReport) -> Section:
 def _told(row: Activation) -> str:
     folded = f" with {row.absorbed} folded in" if row.absorbed else ""
     share = "" if row.origin_share is None else f"; adds {row.origin_share:.1%} of all noise"
-    return f"{row.tensor_name}: {row.op_type} {row.node}{folded}{share}"
+    return f"{row.tensor_name}: {row.operator}{folded}{share}"
 
 
 def _outputs(report: DebugReport) -> Section:

@@ -20,10 +20,11 @@ from modelwright.stages.validate._types import (
 )
 
 if TYPE_CHECKING:
+    from modelwright.stages.validate._kinds import are_classes
     from modelwright.stages.validate._outputs import Asked, parity
     from modelwright.stages.validate._run import run_validate
 else:
-    __getattr__ = lazy_names(__name__, Asked="_outputs", parity="_outputs", run_validate="_run")
+    __getattr__ = lazy_names(__name__, Asked="_outputs", are_classes="_kinds", parity="_outputs", run_validate="_run")
 
 __all__ = [
     "UNKNOWN",
@@ -36,6 +37,7 @@ __all__ = [
     "OutputParity",
     "ValidateOutcome",
     "ValidateParams",
+    "are_classes",
     "cosine_bound",
     "is_quantized",
     "judged_as",

@@ -45,6 +45,13 @@ def kind_of(name: str, answers: Sequence[NDArray[Any]], task: str | None) -> Out
     return named or _TASKS.get(task or "") or ("scores" if are_shares(answers) else "other")
 
 
+def are_classes(name: str, answers: Sequence[NDArray[Any]]) -> bool:
+    """Whether the numbers of a row stand for classes of which one is the answer: a distribution, or logits by name."""
+    if kind_of(name, answers, None) != "scores" or any(answer.ndim < 2 for answer in answers):
+        return False
+    return are_shares(answers) or re.search("logit", name, re.IGNORECASE) is not None
+
+
 def _is_one_map(answers: Sequence[NDArray[Any]]) -> bool:
     return all(answer.shape[1] == 1 and within_one(answer) for answer in answers)
 
