@@ -36,6 +36,7 @@ def compare(
     max_slowdown: float | None = None,
     allow_different: bool = False,
     measure_duplicates: bool = False,
+    operators: bool = True,
     retry: str | Path | None = None,
     against: str | Path | None = None,
     wait: bool = True,
@@ -44,7 +45,8 @@ def compare(
 ) -> CompareResult:
     """Which arm is faster than the first, with proof; `by` are the quantiles to judge by.
 
-    An arm is a model, or an `Arm` with settings of its own. The units of `retry`, a record of the same comparison,
+    An arm is a model, or an `Arm` with settings of its own. With `operators` a float base and each quantized arm are
+    traced as well, for where that arm loses and wins time. The units of `retry`, a record of the same comparison,
     count too. `against` is a record of another time to look at beside it (`result.against`), which proves nothing; one
     arm alone is then measured against itself, to know its range. Raises ComparisonFailed or ComparisonInterrupted, with
     what was measured as `partial`, when it ends early.
@@ -72,7 +74,8 @@ def compare(
         retry=earlier,
     )
     try:
-        result = measure.compare(ready, options, on_progress=on_progress)
+        explain = measure.explained if operators else None
+        result = measure.compare(ready, options, explain=explain, on_progress=on_progress)
     except (measure.ComparisonInterrupted, measure.ComparisonFailed) as early:
         kept(early.partial, refs=refs)
         raise

@@ -40,6 +40,12 @@ if TYPE_CHECKING:
     help="The gate: exit 1 when an arm is proven slower by more than this (3%), 6 when that is not decided.",
 )
 @click.option("--allow-different", is_flag=True, help="Measure arms that answer something else than the base too.")
+@click.option(
+    "--operators/--no-operators",
+    default=True,
+    show_default=True,
+    help="Trace a float BASE and each quantized ARM too, for the operators that are slower.",
+)
 @retry_option
 @click.option("--against", metavar="RECORD", help="Put the times beside those of an earlier perf or compare.")
 @click.option("--measure-duplicates", is_flag=True, help="Time identical arms too: an A/A test of the machine.")

@@ -2,6 +2,8 @@
 
 from modelwright.measure._against import against, require_times
 from modelwright.measure._against_types import Against, Changed, TypicalTime
+from modelwright.measure._operator_types import OperatorChange, OperatorChanges
+from modelwright.measure._operators import explained
 from modelwright.measure._perf import perf
 from modelwright.measure._perf_types import (
     PROTOCOL,
@@ -76,6 +78,8 @@ __all__ = [
     "NoMeter",
     "OpTrace",
     "Operator",
+    "OperatorChange",
+    "OperatorChanges",
     "OutputCheck",
     "Outputs",
     "PerfOptions",
@@ -108,6 +112,7 @@ __all__ = [
     "against",
     "check_outputs",
     "compare",
+    "explained",
     "inputs_digest",
     "latency",
     "make_subject",

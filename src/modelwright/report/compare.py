@@ -6,7 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
-from modelwright.measure import Against, ArmResult, CompareResult, TypicalTime, quantile_name
+from modelwright.measure import (
+    Against,
+    ArmResult,
+    CompareResult,
+    OperatorChange,
+    OperatorChanges,
+    TypicalTime,
+    quantile_name,
+)
 from modelwright.report._tables import Col, fitted
 from modelwright.report._tones import verdict_style
 from modelwright.report.perf import milliseconds
@@ -30,6 +38,7 @@ def render_compare(result: CompareResult, console: rich.console.Console) -> None
             console.print(rich.text.Text(arm.sentence, style=verdict_style(arm.verdict.kind)), soft_wrap=True)
             for line in (*_next_steps(arm), *gate_words(arm, result)):
                 console.print(rich.text.Text(f"  {line}", style="dim"), soft_wrap=True)
+            _operators(arm, result.base, console)
     for warning in result.warnings:
         console.print(rich.text.Text(f"warning: {warning}", style="yellow"), soft_wrap=True)
     if result.units:
@@ -38,6 +47,34 @@ def render_compare(result: CompareResult, console: rich.console.Console) -> None
         _against(result.against, console)
     if result.status != "complete":
         console.print(rich.text.Text(f"{result.status}: this is what was measured until then", style="bold red"))
+
+
+def _operators(arm: ArmResult, base: str, console: rich.console.Console) -> None:
+    if arm.operators is None:
+        return
+    if arm.operators.reason is not None:
+        console.print(rich.text.Text(f"  by operator: {arm.operators.reason}", style="dim"), soft_wrap=True)
+        return
+    console.print(rich.text.Text(operators_title(arm.operators, arm.name, base), style="bold"), soft_wrap=True)
+    for row in arm.operators.changes:
+        if row.slower or row.faster:
+            style = "red" if row.slower else "green"
+            console.print(rich.text.Text(f"  {change_words(row)}", style=style), soft_wrap=True)
+    open_types = [row.op_type for row in arm.operators.changes if not row.slower and not row.faster]
+    if open_types:
+        console.print(rich.text.Text(f"  not told apart: {', '.join(open_types)}", style="dim"), soft_wrap=True)
+
+
+def operators_title(found: OperatorChanges, arm: str, base: str) -> str:
+    how = f"{found.traces} traces of {found.runs} runs each, which are slower than untraced ones"
+    return f"{arm} against {base}, by operator ({how}):"
+
+
+def change_words(row: OperatorChange) -> str:
+    """`12 Sigmoid +0.80 ms (+0.71 to +0.92): run in float with 24 conversions around them (0.5 ms)`."""
+    count = f"{row.nodes or row.base_nodes} " if row.nodes or row.base_nodes else ""
+    span = f"{row.low_ms:+.2g} to {row.high_ms:+.2g}"
+    return f"{count}{row.op_type} {row.difference_ms:+.2g} ms ({span}): {row.why}"
 
 
 def _against(found: Against, console: rich.console.Console) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
@@ -31,15 +31,18 @@ from modelwright.targets import SessionFacts
 from modelwright.vocabulary import OnProgress, Progress, silent
 
 _NOISES = (0.01, 0.03, 0.05)
+Explain = Callable[[CompareResult, Sequence[ReadyArm], OnProgress], CompareResult]
 
 
 def compare(
     arms: Sequence[str | Path | Arm],
     options: CompareOptions | None = None,
     *,
+    explain: Explain | None = None,
     on_progress: OnProgress | None = None,
 ) -> CompareResult:
     """Compare arms (written as `NAME=MODEL@key=value,…`) with the first one, until decided or out of budget.
+    `explain` adds to the result what it can tell about the arms, while the machine is still reserved.
 
     Raises ComparisonFailed or ComparisonInterrupted, with what was measured, when it ends early.
     """
@@ -53,7 +56,17 @@ def compare(
     tell = on_progress or silent
     comparison = _Comparison(resolved, tuple(map(str, arms)), options, tell, earlier)
     with measurement_lock("wright compare", wait=options.wait, on_progress=tell):
-        return comparison.run()
+        found = comparison.run()
+        return found if explain is None else _explained(explain, found, resolved, tell)
+
+
+def _explained(explain: Explain, found: CompareResult, arms: tuple[ReadyArm, ...], tell: OnProgress) -> CompareResult:
+    try:
+        return explain(found, arms, tell)
+    except KeyboardInterrupt:
+        stop = ComparisonInterrupted()
+        stop.partial = replace(found, status="interrupted")
+        raise stop from None
 
 
 @dataclass

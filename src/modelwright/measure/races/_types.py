@@ -12,6 +12,7 @@ from modelwright.errors import ExecutionError, UsageError
 from modelwright.evidence import Environment
 from modelwright.judge import TYPICAL, WORK, Finding, Forecast
 from modelwright.measure._against_types import Against
+from modelwright.measure._operator_types import OperatorChanges
 from modelwright.measure.races._outputs import OutputCheck
 from modelwright.measure.races._unit import UnitPlan, UnitRecord
 from modelwright.measure.timing._subject import InputChoice, InputFact
@@ -75,6 +76,8 @@ class ArmResult:
     """One arm. `verdict` is None for the base; `times_ms` has one time for each quantile asked for, the median over the
     units in which the arm was measured. `within` answers the gate: None is cannot tell, or not asked.
 
+    `operators` says where a quantized arm loses and wins time against a float base; None of other arms.
+
     While nothing is proven, `forecast` says what the budget can resolve and `settled_after_s` which budget would do.
     """
 
@@ -96,6 +99,7 @@ class ArmResult:
     settled_after_s: float | None
     refused: str | None
     failure: str | None
+    operators: OperatorChanges | None = None
 
 
 @dataclass(frozen=True)

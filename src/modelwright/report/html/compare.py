@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from modelwright.judge import Verdict
 from modelwright.measure import ArmResult, CompareResult, quantile_name
-from modelwright.report.compare import answers_words, gate_words, protocol_words, setting_columns
+from modelwright.report.compare import answers_words, gate_words, operators_title, protocol_words, setting_columns
 from modelwright.report.html._kit import (
     Cell,
     Chart,
@@ -31,6 +31,7 @@ def compare_page(result: CompareResult) -> Page:
     sections = [_arms(result), *_effects(result, rivals)]
     if any(unit.arm is not None for unit in result.units):
         sections.append(_units(result, rivals))
+    sections += [_operators(arm, result.base) for arm in rivals if arm.operators is not None and arm.operators.changes]
     return Page(
         kind=f"comparison of speed, base {result.base}",
         title=" ".join(result.arms_as_written),
@@ -40,6 +41,26 @@ def compare_page(result: CompareResult) -> Page:
         sections=tuple(sections),
         next_steps=_steps(result, rivals),
     )
+
+
+def _operators(arm: ArmResult, base: str) -> Section:
+    assert arm.operators is not None
+    columns = [Column("operator", long=True), Column("nodes", True), Column(f"{base} ms", True)]
+    columns += [Column(f"{arm.name} ms", True), Column("difference ms", True), Column("why", long=True)]
+    rows = [
+        Row(
+            (
+                Cell(row.op_type),
+                Cell(str(row.nodes or row.base_nodes or ""), row.nodes or row.base_nodes),
+                Cell(f"{row.base_ms:.3g}", row.base_ms),
+                Cell(f"{row.arm_ms:.3g}", row.arm_ms),
+                Cell(f"{row.difference_ms:+.2g}", row.difference_ms, small=f"{row.low_ms:+.2g} to {row.high_ms:+.2g}"),
+                Cell(row.why if row.slower or row.faster else "not told apart"),
+            )
+        )
+        for row in arm.operators.changes
+    ]
+    return Section(f"{arm.name} by operator", table(columns, rows), operators_title(arm.operators, arm.name, base))
 
 
 def _verdict(result: CompareResult, rivals: list[ArmResult]) -> tuple[str, Shade]:
