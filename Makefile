@@ -62,7 +62,7 @@ bench: .venv/.installed-hf ## the benchmarks; results go to bench/results/
 proof: .venv/.installed-hf ## the long proofs (minutes to hours); results go to bench/results/
 	$(PY) -m pytest -m proof -n 2
 	$(PY) bench/judge_proof.py
-	$(PY) -m bench aa_real planted equality two_runtimes real_repairs passed peers old_cpu kills fix_kills mutations node_tests
+	$(PY) -m bench aa_real planted equality two_runtimes real_repairs passed peers old_cpu kills fix_kills mutations node_tests tune_sim tune_kills tune_real
 
 families: .venv/.installed-hf ## export every supported model family (tiny configs) and print the table
 	$(PY) -m bench.families

@@ -21,6 +21,7 @@ NAMES = (
     "debug_memory",
     "build_cost",
     "plans",
+    "tune_overhead",
 )
 PROOFS = (
     "aa_real",
@@ -37,6 +38,8 @@ PROOFS = (
     "repair_optimum",
     "mutations",
     "tune_sim",
+    "tune_real",
+    "tune_kills",
     "node_tests",
 )
 RESULTS = Path(__file__).with_name("results")

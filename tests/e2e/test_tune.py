@@ -66,6 +66,8 @@ def test_fusions_that_the_npu_does_not_take_are_dropped_by_placement_before_anyt
     [
         (("--forbid", "denormal"), "did you mean denormals"),
         (("--axis", "colour"), "colour"),
+        (("--only", "denormals=of"), "did you mean denormals=off"),
+        (("--max-drop", "1pt"), "labelled data"),
         (("--axis", "spinning", "--threads", "1"), "there is nothing to search"),
     ],
 )
@@ -74,3 +76,22 @@ def test_what_cannot_be_searched_is_said(wright, tmp_path, words, said):
     answer = wright("tune", "model.onnx", *words)
     assert answer.code in (2, 3)
     assert said in answer.err
+
+
+def test_a_limit_of_memory_that_nothing_keeps_is_answered_with_no_and_nothing_is_timed_for_memory(wright, tmp_path):
+    models.save(models.mlp(), tmp_path)
+    words = ("--axis", "denormals", "--objective", "memory", "--max-memory", "1MB")
+    answer = wright("tune", "model.onnx", *words, "--json")
+    assert (answer.code, answer.json["fits"], answer.json["units"]) == (1, False, 0)
+    assert rows(answer)["denormals=off"]["word"] == "memory"
+    assert rows(answer)["baseline"]["peak_bytes"] > 1e6
+
+
+def test_a_recipe_and_a_choice_of_changes_make_the_search(wright, tmp_path):
+    models.save(models.mlp(), tmp_path)
+    (tmp_path / "none.toml").write_text("optimize = false\n")
+    answer = wright("tune", "model.onnx", "-r", "none.toml", "--only", "level=basic", "--objective", "size", "--json")
+    assert answer.code == 0, answer.err
+    assert set(rows(answer)) == {"baseline", "level=basic"}
+    assert answer.json["champion"] == "baseline"
+    assert "no variant takes less size" in answer.json["sentence"]

@@ -176,12 +176,13 @@ def _recipes(
     planning: bool = False,
 ) -> list[Recipe]:
     """One for each target; without a target, for the one that the recipe names."""
-    layer = _layer(recipe)
+    layer = read_recipe(recipe)
     wanted = parse_targets(targets if targets is not None else str(layer.get("target", "cpu")))
     return [pipeline.resolve_recipe(source, target, choices, layer, planning=planning) for target in wanted]
 
 
-def _layer(recipe: AnyRecipe | None) -> dict[str, Any]:
+def read_recipe(recipe: AnyRecipe | None) -> dict[str, Any]:
+    """What it says, whole or in part; nothing where there is none."""
     if recipe is None:
         return {}
     if isinstance(recipe, str | Path):

@@ -7,15 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from modelwright import pipeline, search
+from modelwright.api._accuracy import refuse_unlabelled
 from modelwright.api._inputs import data_for, input_choice
 from modelwright.api._kept import kept, verb
 from modelwright.api._opened import opened
-from modelwright.api.build import buildable
+from modelwright.api.build import AnyRecipe, buildable, read_recipe
 from modelwright.data import drawing
 from modelwright.judge import Allowance, as_allowance
 from modelwright.models import Source, SourceChoices
 from modelwright.pipeline import RecipeChoices
-from modelwright.search import TuneInterrupted, TuneLimits, TuneOptions, TuneResult
+from modelwright.search import Objective, TuneInterrupted, TuneLimits, TuneOptions, TuneResult
 from modelwright.store import Store
 from modelwright.targets import Target, parse_target
 from modelwright.vocabulary import Data, OnProgress, as_data
@@ -24,13 +25,18 @@ from modelwright.vocabulary import Data, OnProgress, as_data
 @verb
 def tune(
     model: str | Path | Source,
-    target: str | Target = "cpu",
+    target: str | Target | None = None,
     *,
+    recipe: AnyRecipe | None = None,
     precision: str | None = None,
     data: Data | str | None = None,
+    task: str | None = None,
     max_drop: str | float | Allowance | None = None,
     axes: Sequence[str] = (),
     forbid: Sequence[str] = (),
+    only: Sequence[str] = (),
+    objective: Objective = "latency",
+    max_memory: int | None = None,
     budget_s: float = 600.0,
     min_effect: float = 0.02,
     alpha: float = 0.05,
@@ -47,32 +53,40 @@ def tune(
 ) -> TuneResult:
     """The configuration that is really best on this target, proven on a fresh build; the baseline where none is.
 
-    The baseline is what `build` makes. `axes` are what may be done otherwise, `forbid` what may not (an axis or one
-    change). Another precision takes part only with real `data`, and with `max_drop` only where it is proven to lose no
-    more on labelled data. `output` gets the champion. What was measured is kept as it happens: the same call goes on
-    after a kill, `again` starts anew. Raises TuneInterrupted, with where it stood as `partial`, when it ends early.
+    The baseline is what `build` makes, from a `recipe` too. `axes` are what may be done otherwise, `forbid` what may
+    not (an axis or one change), `only` the changes to try. `objective` is what is made small; `max_memory` (bytes, of a
+    process that opens and runs it) is what a variant may take. Another precision takes part only with real `data`, and
+    with `max_drop` only where it is proven to lose no more of the metric of `task` on labelled data. `output` gets the
+    champion. What was measured is kept as it happens: the same call goes on after a kill, `again` starts anew. Raises
+    TuneInterrupted, with where it stood as `partial`, when it ends early.
     """
-    source = buildable(model, SourceChoices())
-    limits = TuneLimits(budget_s, min_effect, alpha, tuple(by))
+    source = buildable(model, SourceChoices(task))
+    layer = read_recipe(recipe)
+    limits = TuneLimits(budget_s, min_effect, alpha, tuple(by), objective, max_memory)
     options = TuneOptions(
         limits=limits,
         axes=tuple(axes),
         forbid=tuple(forbid),
+        only=tuple(only),
         inputs=input_choice(data_for(data, source), batch, dims),
         threads=threads,
         max_drop=as_allowance(max_drop),
+        task=task or source.task,
         wait=wait,
         again=again,
     )
     choices = RecipeChoices(
         precision=precision, data=None if data is None else as_data(data), dims=tuple((dims or {}).items())
     )
+    wanted = parse_target(target or str(layer.get("target", "cpu")))
+    if options.max_drop is not None:
+        refuse_unlabelled([pipeline.resolve_recipe(source, wanted, choices, layer)], options.task)
     folder = None if output is None else Path(output)
     with opened(store) as place, drawing(place.root.parent):
         pipeline.check_folder(source, folder, store=place, overwrite=overwrite)
         try:
             result, build = search.tune(
-                source, parse_target(target), choices, options, store=place, on_progress=on_progress
+                source, wanted, choices, options, layer=layer, store=place, on_progress=on_progress
             )
         except TuneInterrupted as early:
             early.partial = kept(early.partial)

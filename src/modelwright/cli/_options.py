@@ -241,13 +241,18 @@ def target_option(function: F) -> F:
     @target_options
     @functools.wraps(function)
     def wrapper(*args: Any, targets: tuple[Target, ...] | None, **kwargs: Any) -> Any:
-        if targets is not None and len(targets) != 1:
-            raise UsageError(
-                "one target at a time", cause="the answer is about one", fix="use `wright build` for several targets"
-            )
-        return function(*args, target=str(targets[0]) if targets else "cpu", **kwargs)
+        return function(*args, target=one_target(targets) or "cpu", **kwargs)
 
     return wrapper  # type: ignore[return-value]
+
+
+def one_target(targets: tuple[Target, ...] | None) -> str | None:
+    """None where nothing is said."""
+    if targets is not None and len(targets) != 1:
+        raise UsageError(
+            "one target at a time", cause="the answer is about one", fix="use `wright build` for several targets"
+        )
+    return str(targets[0]) if targets else None
 
 
 def limit_options(function: F) -> F:

@@ -3,22 +3,36 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from modelwright.cli._building import written_folder_options
 from modelwright.cli._call import Answering, VerbCall, answer, kept_lines
-from modelwright.cli._completing import precision_names
+from modelwright.cli._completing import precision_names, task_names
+from modelwright.cli._exits import NO
 from modelwright.cli._measuring import input_options, wait_option
-from modelwright.cli._options import Output, html_option, limit_options, model_options, target_option, verb_options
-from modelwright.cli._types import Duration, Quantile, Share
+from modelwright.cli._options import (
+    Output,
+    html_option,
+    limit_options,
+    model_options,
+    one_target,
+    target_options,
+    verb_options,
+)
+from modelwright.cli._types import Duration, Quantile, Share, Size
+
+if TYPE_CHECKING:
+    from modelwright.search import TuneResult
+    from modelwright.targets import Target
 
 
 @click.command("tune")
 @model_options
-@target_option
+@target_options
 @click.option("--budget", "budget_s", type=Duration("s"), default="10m", show_default=True, help="Time to spend.")
+@click.option("-r", "--recipe", type=click.Path(path_type=Path), help="Recipe of the baseline, whole or partial.")
 @click.option("--precision", shell_complete=precision_names, help="That of the baseline; default: the target's policy.")
 @click.option(
     "--axis",
@@ -28,7 +42,17 @@ from modelwright.cli._types import Duration, Quantile, Share
     help="What may be done otherwise; repeatable. Default: all of these.",
 )
 @click.option("--forbid", multiple=True, metavar="CHANGE", help="An axis, or one change such as level=basic.")
+@click.option("--only", multiple=True, metavar="CHANGE", help="Try this change; repeatable. Default: all.")
 @click.option("--max-drop", help="What another precision may lose on labelled data: 1pt, 1%, 0.01.")
+@click.option("--task", shell_complete=task_names, help="What the model is for; --max-drop is of its metric.")
+@click.option(
+    "--objective",
+    type=click.Choice(["latency", "size", "memory"]),
+    default="latency",
+    show_default=True,
+    help="What is made small. Latency by the quantiles of --by; memory is that of a process that opens and runs it.",
+)
+@click.option("--max-memory", type=Size(), help="What it may take, for example 800MB; exit 1 when it does not fit.")
 @click.option("--min-effect", type=Share(), default="2%", show_default=True, help="Smallest difference of interest.")
 @click.option("--alpha", default=0.05, show_default=True, help="Probability of a false champion, at most.")
 @click.option(
@@ -47,7 +71,7 @@ from modelwright.cli._types import Duration, Quantile, Share
 @limit_options
 @verb_options
 @html_option
-def command(model: str, target: str, output: Path | None, out: Output, **said: Any) -> int:
+def command(model: str, targets: tuple[Target, ...] | None, output: Path | None, out: Output, **said: Any) -> int:
     """Find the configuration of MODEL that is really best on a target, and prove it on a fresh build.
 
     The baseline is what `wright build` makes. Each change of it (a pass, an opset, a precision, a session setting) is
@@ -58,5 +82,9 @@ def command(model: str, target: str, output: Path | None, out: Output, **said: A
     Another precision takes part only with real --data. A target that is only simulated here is tuned for placement and
     size. The same command goes on after a kill.
     """
-    call = VerbCall("tune", model, target, output=output, **said)
-    return answer(call, out, Answering(progress=kept_lines))
+    call = VerbCall("tune", model, one_target(targets), output=output, **said)
+    return answer(call, out, Answering(code=_code, progress=kept_lines))
+
+
+def _code(found: TuneResult) -> int:
+    return NO if found.fits is False else 0

@@ -36,6 +36,7 @@ from modelwright.pipeline._plan import (
     plan_all,
 )
 from modelwright.pipeline._recipe import (
+    Layer,
     Reasons,
     Recipe,
     make_recipe,
@@ -70,6 +71,7 @@ __all__ = [
     "Built",
     "ImportOutcome",
     "KeptAccuracy",
+    "Layer",
     "PlannedStage",
     "Plans",
     "Reasons",

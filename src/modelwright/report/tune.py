@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
@@ -34,10 +35,14 @@ def render_tune(result: TuneResult, console: rich.console.Console) -> None:
 def lines(result: TuneResult) -> list[str]:
     """What one should know beside the sentence."""
     found = [f"{result.units} units, {result.spent_s:.0f} s, coins from seed {result.seed}"]
-    if result.timed:
+    if result.timed and result.limits.objective == "latency":
         found.append("effects of the others are from the screening, which only chooses: quote the champion's alone")
-    else:
+    elif not result.timed:
         found.append(f"{result.target} is simulated here: speed was not measured, placement and size decided")
+    if result.fits is False:
+        found.append(f"the champion takes more memory than {human_bytes(result.limits.max_memory or 0)}")
+    if result.needed_s is not None:
+        found.append(f"next: the same command with --budget {math.ceil(result.needed_s / 60)}m goes on from here")
     if result.resumed:
         found.append(f"{result.resumed} steps are from an earlier call of the same search")
     if result.reproducible is False:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from modelwright.judge import Finding, Verdict, VerdictKind
@@ -32,6 +33,8 @@ def tune_result(search: TuneSearch, done: SearchDone, *, recipe: Recipe, **known
         sentence=_sentence(search, done, timed),
         timed=timed,
         rows=tuple(sorted(rows, key=_order)),
+        fits=_fits(search, champion),
+        needed_s=done.needed_s,
         settings=dict(item.split("=", 1) for item in settings.split(",") if item),
         recipe=toml_text(recipe),
         limits=search.limits,
@@ -43,6 +46,12 @@ def tune_result(search: TuneSearch, done: SearchDone, *, recipe: Recipe, **known
     )
 
 
+def _fits(search: TuneSearch, champion: Contender) -> bool | None:
+    most = search.limits.max_memory
+    peak = champion.tried.peak_bytes if champion.tried is not None else None
+    return None if most is None or peak is None else peak <= most
+
+
 def _sentence(search: TuneSearch, done: SearchDone, timed: bool) -> str:
     """Only what fresh units say is said of the champion."""
     found = search.finding
@@ -52,6 +61,11 @@ def _sentence(search: TuneSearch, done: SearchDone, timed: bool) -> str:
 
 
 def _row(search: TuneSearch, one: Contender) -> TuneRow:
+    row = _told(search, one)
+    return replace(row, peak_bytes=one.tried.peak_bytes) if one.tried is not None else row
+
+
+def _told(search: TuneSearch, one: Contender) -> TuneRow:
     size, left = one.made.size if one.made else None, one.tried.left_nodes if one.tried else None
     if one is search.baseline:
         return TuneRow(one.label, "baseline", "", size=size, left_nodes=left)

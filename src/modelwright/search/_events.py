@@ -8,7 +8,7 @@ from typing import Literal
 from modelwright._dataclass import dataclass
 from modelwright.search._variant import Variant
 
-Why = Literal["failed", "gate", "placement", "answers", "crashed", "hopeless"]
+Why = Literal["failed", "gate", "placement", "answers", "crashed", "hopeless", "memory"]
 Samples = Sequence[Sequence[float]]
 
 # What happened. `seconds` is what it took of the budget.
@@ -34,13 +34,15 @@ class VariantDropped:
 
 @dataclass(frozen=True)
 class VariantTried:
-    """It opens and answers as the baseline does. `left_nodes` are those the target does not take, None on a CPU.
+    """It opens and answers as the baseline does. `left_nodes` are those the target does not take, None on a CPU;
+    `peak_bytes` is what a process takes that opens and runs it, where that was asked for.
     Not `timed` is what a simulator computes: then placement and size decide, and nothing is measured."""
 
     label: str
     left_nodes: int | None = None
     partitions: int | None = None
     timed: bool = True
+    peak_bytes: int | None = None
     seconds: float = 0.0
 
 
@@ -103,10 +105,12 @@ class RebuildVariant:
 
 @dataclass(frozen=True)
 class SearchDone:
-    """`champion` is the baseline where nothing is proven to be better."""
+    """`champion` is the baseline where nothing is proven to be better. `needed_s` is the budget that would do, where it
+    was the budget that ended the search."""
 
     champion: str
     reason: str
+    needed_s: float | None = None
 
 
 Instruction = MakeVariants | TryVariants | TakeUnit | RebuildVariant | SearchDone

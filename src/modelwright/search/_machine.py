@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import field
 from statistics import median
+from typing import Literal
 
 from modelwright._dataclass import dataclass
 from modelwright.judge import Finding, Judge, Race, Sentinel, Verdict, VerdictKind
@@ -48,14 +49,24 @@ MOST_COMBINATIONS = 8
 SENTINEL_EVERY = 8
 
 
+Objective = Literal["latency", "size", "memory"]
+
+
 @dataclass(frozen=True)
 class TuneLimits:
-    """What is asked of the search."""
+    """What is asked of the search. `max_memory` is in bytes, of a process that opens and runs the model."""
 
     budget_s: float
     min_effect: float = 0.02
     alpha: float = 0.05
     by: tuple[float, ...] = (0.1, 0.5)
+    objective: Objective = "latency"
+    max_memory: int | None = None
+
+    @property
+    def weighs(self) -> bool:
+        """Whether memory has to be measured."""
+        return self.objective == "memory" or self.max_memory is not None
 
 
 @dataclass
@@ -142,6 +153,8 @@ class TuneSearch:
             return TryVariants(untried)
         if self.baseline.tried is not None and not self.baseline.tried.timed:
             return self._smallest()
+        if self.limits.objective != "latency":
+            return self._combine() or self._least()
         return self._screen() or self._combine() or self._confirm()
 
     def _screen(self) -> Instruction | None:
@@ -161,7 +174,7 @@ class TuneSearch:
     def _confirm(self) -> Instruction:
         best = self._best()
         if best is None:
-            return SearchDone(BASELINE, self._why_none())
+            return SearchDone(BASELINE, self._why_none(), self._short_of())
         if self.rebuilt is None or self.rebuilt.label != best.label:
             return RebuildVariant(best.label)
         if self.race is None or self.race.arms != (best.label,):
@@ -183,7 +196,26 @@ class TuneSearch:
         if found.kind is VerdictKind.IMPROVED:
             return SearchDone(label, f"{label} is proven faster than the baseline on a fresh build and fresh units")
         why = "was not proven faster when it was measured anew"
-        return SearchDone(BASELINE, f"{label} looked best and {why} ({found.kind.value})")
+        more = None if self.race is None or not self.race.alive else 2 * self.limits.budget_s
+        return SearchDone(BASELINE, f"{label} looked best and {why} ({found.kind.value})", more)
+
+    def _least(self) -> Instruction:
+        """By what can be read instead of timed; the best is made anew all the same."""
+        objective, base = self.limits.objective, _cost(self.baseline, self.limits.objective)
+        best = next(iter(self.winners()), None)
+        if best is None:
+            return SearchDone(BASELINE, f"no variant takes less {objective} by {self.limits.min_effect:.1%} or more")
+        if self.rebuilt is None or self.rebuilt.label != best.label:
+            return RebuildVariant(best.label)
+        cost = _cost(best, objective)
+        taken = f"takes {cost:.0f} bytes of {objective} instead of {base:.0f} ({cost / base - 1:+.1%})"
+        return SearchDone(best.label, f"{best.label} {taken}, made anew; speed was not measured")
+
+    def _short_of(self) -> float | None:
+        """The budget that would do, where some are not decided."""
+        if not self.alive:
+            return None
+        return self.needed_s if self._unit_s else 2 * max(self.spent_s, self.limits.budget_s)
 
     def _why_none(self) -> str:
         if self._sentinel.shift is not None:
@@ -225,8 +257,13 @@ class TuneSearch:
         return len(judge.log_ratios) if judge is not None else 0
 
     def winners(self) -> list[Contender]:
-        """Faster than the baseline as far as screening can tell, best first."""
-        return sorted((one for one in self._rivals() if _is_winner(one)), key=_effect, reverse=True)
+        """Better than the baseline as far as screening can tell, best first."""
+        objective = self.limits.objective
+        if objective == "latency":
+            return sorted((one for one in self._rivals() if _is_winner(one)), key=_effect, reverse=True)
+        enough = _cost(self.baseline, objective) * (1 - self.limits.min_effect)
+        less = [one for one in self._rivals() if _cost(one, objective) <= enough]
+        return sorted(less, key=lambda one: (_cost(one, objective), len(one.variant.changes)))
 
     def _best(self) -> Contender | None:
         """The simplest of those that hardly differ from the one that looks best."""
@@ -257,14 +294,19 @@ class TuneSearch:
         return not self._settled(contender) and (verdict.high is None or verdict.high >= to_beat)
 
     def _settled(self, contender: Contender) -> bool:
-        """It won, and nobody else can take its place or its gain is known well enough to choose."""
-        known = HOPE * self._error(contender) < self.limits.min_effect
-        return _is_winner(contender) and (known or not self._competing(contender))
+        """It won, and its gain is known well enough to choose, or nobody it competes with can reach it."""
+        if not _is_winner(contender):
+            return False
+        error = HOPE * self._error(contender)
+        sure = _effect(contender) - error
+        return error < self.limits.min_effect or all(self._hopes(one) < sure for one in self._competing(contender))
 
     def _hopes(self, contender: Contender) -> float:
         """The most that can be hoped of it: by the centre of its units or by their median, which a single odd unit of a
         few does not move."""
-        ratios = contender.judge.log_ratios if contender.judge is not None else (0.0,)
+        if contender.judge is None:
+            return math.inf
+        ratios = contender.judge.log_ratios
         return max(_effect(contender), math.expm1(median(ratios))) + HOPE * self._error(contender)
 
     def _error(self, contender: Contender) -> float:
@@ -309,7 +351,14 @@ class TuneSearch:
             contender.same_as = same.label if same is not None else None
         else:
             contender.tried = event
-            contender.dropped = self._displaced(event)
+            contender.dropped = self._displaced(event) or self._too_large(event)
+
+    def _too_large(self, event: VariantTried) -> VariantDropped | None:
+        """The baseline is what others are held against, whatever it takes."""
+        most, peak = self.limits.max_memory, event.peak_bytes
+        if most is None or peak is None or peak <= most or event.label == BASELINE:
+            return None
+        return VariantDropped(event.label, "memory", f"it takes {peak} bytes of memory, more than {most}")
 
     def _displaced(self, event: VariantTried) -> VariantDropped | None:
         base = self.baseline.tried
@@ -357,3 +406,11 @@ def _effect(contender: Contender) -> float:
 
 def _is_winner(contender: Contender) -> bool:
     return contender.verdict is not None and contender.verdict.kind is VerdictKind.IMPROVED
+
+
+def _cost(contender: Contender, objective: Objective) -> float:
+    """In bytes; what is not known is no gain."""
+    if objective == "size":
+        return contender.made.size if contender.made is not None else math.inf
+    peak = contender.tried.peak_bytes if contender.tried is not None else None
+    return math.inf if peak is None else peak

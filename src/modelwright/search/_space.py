@@ -55,16 +55,24 @@ def single_changes(recipe: Recipe, target: Target, around: Surroundings) -> tupl
     return tuple(Variant((AxisChange(axis, value),)) for axis in AXES for value in values[axis])
 
 
-def chosen(variants: Sequence[Variant], axes: Iterable[str], forbid: Iterable[str]) -> tuple[Variant, ...]:
-    """Those on the axes that are wanted (all where none is said), without what is forbidden by axis or by label."""
+def chosen(
+    variants: Sequence[Variant], axes: Iterable[str], forbid: Iterable[str], only: Iterable[str] = ()
+) -> tuple[Variant, ...]:
+    """Those on the axes that are wanted (all where none is said), without what is forbidden by axis or by label; of
+    them only those with the labels that are said, if any are."""
     wanted, without = tuple(axes) or AXES, tuple(forbid)
     labels = [variant.label for variant in variants]
+    few = tuple(only) or tuple(labels)
+    for word in few:
+        _require(word, labels, "change")
     for word in wanted:
         _require(word, AXES, "axis")
     for word in without:
         _require(word, (*AXES, *labels), "axis or change")
     return tuple(
-        one for one in variants if one.changes[0].axis in wanted and not {one.changes[0].axis, one.label} & {*without}
+        one
+        for one in variants
+        if one.changes[0].axis in wanted and one.label in few and not {one.changes[0].axis, one.label} & {*without}
     )
 
 

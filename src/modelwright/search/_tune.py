@@ -17,7 +17,7 @@ from modelwright.evidence import EnvironmentProbe
 from modelwright.judge import VerdictKind
 from modelwright.measure import ArmFailed, Outputs
 from modelwright.models import HfSource, OnnxSource, model_files
-from modelwright.pipeline import BuildFailure, BuildResult, RecipeChoices, resolve_recipe
+from modelwright.pipeline import BuildFailure, BuildResult, Layer, RecipeChoices, resolve_recipe
 from modelwright.search._answer import tune_result
 from modelwright.search._events import (
     MakeVariants,
@@ -54,6 +54,7 @@ def tune(
     choices: RecipeChoices,
     options: TuneOptions,
     *,
+    layer: Layer,
     store: Store,
     on_progress: OnProgress | None = None,
 ) -> tuple[TuneResult, BuildResult]:
@@ -63,11 +64,13 @@ def tune(
     where it stood, when somebody ends it early.
     """
     tell = on_progress or silent
-    recipe = resolve_recipe(source, target, choices)
-    job = Job(source, target, recipe, choices, options.inputs, options.threads, options.limits.by)
+    recipe = resolve_recipe(source, target, choices, layer)
+    job = Job(source, target, recipe, choices, layer, options.inputs, options.threads, options.limits.by)
     with Workshop(job, store, tell) as shop:
         tell(Progress("building the baseline"))
-        variants = chosen(single_changes(recipe, target, shop.surroundings()), options.axes, options.forbid)
+        variants = chosen(
+            single_changes(recipe, target, shop.surroundings()), options.axes, options.forbid, options.only
+        )
         if not variants:
             raise InputError(
                 "there is nothing to search",
@@ -175,7 +178,8 @@ class _Tuning:
         lost = self._refused(variant, left) or self._lost(variant)
         if lost is not None:
             return VariantDropped(variant.label, "gate", lost)
-        return VariantTried(variant.label, left, pieces, timed)
+        peak = self.shop.peak_bytes(variant) if self.options.limits.weighs else None
+        return VariantTried(variant.label, left, pieces, timed, peak)
 
     def _refused(self, variant: Variant, left: int | None) -> str | None:
         """Why the target said no to it; one that it takes less of than of the baseline is out by its placement."""
@@ -194,6 +198,7 @@ class _Tuning:
             self.shop.file(variant),
             self.shop.file(Variant()),
             self.options.inputs.data,
+            self.options.task,
             options=EvalOptions(max_drop=self.options.max_drop),
             on_progress=self.tell,
         )
@@ -271,8 +276,8 @@ def _key(job: Job, variants: tuple[Variant, ...], options: TuneOptions) -> str:
             "source": job.source.identity(),
             "recipe": plain(job.recipe),
             "variants": [variant.label for variant in variants],
-            "limits": [options.limits.min_effect, options.limits.alpha, options.limits.by],
-            "max_drop": str(options.max_drop),
+            "limits": plain(replace(options.limits, budget_s=0.0)),
+            "max_drop": [str(options.max_drop), options.task],
             "inputs": [str(options.inputs.data), options.inputs.batch, dict(options.inputs.dims)],
             "threads": options.threads,
             "cpu": read_cpu().features,

@@ -21,16 +21,19 @@ TUNE_PROTOCOL = "tune-1"
 class TuneOptions:
     """`axes` are searched (all where none is said), without those in `forbid`, which may name single changes too.
 
-    `max_drop` is what a variant of another precision may lose on labelled data. `again` forgets what an earlier search
+    `only` names the changes that are tried, where not all shall be. `max_drop` is what a variant of another precision
+    may lose on labelled data, by the metric of `task`. `again` forgets what an earlier search
     measured; what it built is in the store all the same.
     """
 
     limits: TuneLimits
     axes: tuple[str, ...] = ()
     forbid: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
     inputs: InputChoice = field(default_factory=InputChoice)
     threads: int | None = None
     max_drop: Allowance | None = None
+    task: str | None = None
     wait: bool = True
     again: bool = False
 
@@ -49,12 +52,15 @@ class TuneRow:
     units: int = 0
     size: int | None = None
     left_nodes: int | None = None
+    peak_bytes: int | None = None
 
 
 @dataclass(frozen=True)
 class TuneResult(Result):
     """`champion` is the baseline where nothing is proven to be better. Only what was found on its fresh build and fresh
-    units (`finding`) is claimed about it. `arm` is how it is written in a comparison, with its session settings."""
+    units (`finding`) is claimed about it. `settings` are those of its session, as an arm of a comparison takes them.
+    `fits` is whether it keeps `max_memory`, None where none was asked for; `needed_s` is the budget that would do where
+    the budget ended the search."""
 
     kind: ClassVar[str] = "tune"
 
@@ -69,6 +75,8 @@ class TuneResult(Result):
     timed: bool
     rows: tuple[TuneRow, ...]
     settings: Mapping[str, str]
+    fits: bool | None
+    needed_s: float | None
     recipe: str
     limits: TuneLimits
     protocol: str

@@ -20,6 +20,7 @@ from modelwright.pipeline import (
     BuildFailure,
     BuildResult,
     Built,
+    Layer,
     Recipe,
     RecipeChoices,
     build,
@@ -35,15 +36,19 @@ from modelwright.store import Store
 from modelwright.targets import Placement, SessionFacts, Target, usable_cpus
 from modelwright.vocabulary import OnProgress
 
+_WEIGHED = 3
+
 
 @dataclass(frozen=True)
 class Job:
-    """What is tuned: the model, for which target, with what was said about its recipe, and what it is fed."""
+    """What is tuned: the model, for which target, with what was said about its recipe (`choices` beside a file, `layer`
+    in it), and what it is fed."""
 
     source: OnnxSource | HfSource
     target: Target
     recipe: Recipe
     choices: RecipeChoices
+    layer: Layer
     inputs: InputChoice
     threads: int | None
     by: tuple[float, ...]
@@ -78,7 +83,7 @@ class Workshop:
         recipe, precision = self.job.recipe, precision_of(variant)
         if precision is not None:
             choices = replace(self.job.choices, precision=precision)
-            recipe = resolve_recipe(self.job.source, self.job.target, choices)
+            recipe = resolve_recipe(self.job.source, self.job.target, choices, self.job.layer)
         return replace(recipe, optimize=optimized(recipe.optimize, variant))
 
     def made(self, variants: Iterable[Variant]) -> list[BuildResult | BuildFailure]:
@@ -155,6 +160,12 @@ class Workshop:
         arm, base = self.arm(variant), self.arm(Variant())
         self.facts(variant)
         return measure.check_outputs(expected, self.answers(variant), base.tolerance, arm.tolerance).different
+
+    def peak_bytes(self, variant: Variant) -> int | None:
+        """The middle of three processes."""
+        found = [self.runner.peak_bytes(self.arm(variant)) for _ in range(_WEIGHED)]
+        known = sorted(peak for peak in found if peak is not None)
+        return known[len(known) // 2] if known else None
 
     def renew(self, variant: Variant) -> None:
         """After a session that broke, its process is not trusted."""

@@ -36,6 +36,7 @@ class FakeDevice:
         self.factors, self.noise = factors, noise
         self.random = random.Random(seed)
         self.identities, self.left, self.dropped, self.timed = {}, {}, {}, True
+        self.sizes, self.peaks = {}, {}
 
     def speed(self, variant):
         speed = 1.0
@@ -53,10 +54,12 @@ class FakeDevice:
                 if one.label in self.dropped:
                     yield VariantDropped(one.label, "gate", self.dropped[one.label])
                 else:
-                    yield VariantMade(one.label, self.identities.get(one.label, one.label), 100)
+                    size = self.sizes.get(one.label, 100)
+                    yield VariantMade(one.label, self.identities.get(one.label, one.label), size)
         elif isinstance(instruction, TryVariants):
             for label in instruction.labels:
-                yield VariantTried(label, self.left.get(label, 0 if self.left else None), timed=self.timed)
+                left = self.left.get(label, 0 if self.left else None)
+                yield VariantTried(label, left, timed=self.timed, peak_bytes=self.peaks.get(label))
         elif isinstance(instruction, RebuildVariant):
             yield VariantRebuilt(instruction.label, "x")
         else:
@@ -65,8 +68,8 @@ class FakeDevice:
             yield UnitTaken(instruction.label, instruction.base_first, base, arm, UNIT_S)
 
 
-def run(variants, device, *, budget_s=2000.0, seed=1, events=()):
-    search = TuneSearch(variants, TuneLimits(budget_s), seed)
+def run(variants, device, *, budget_s=2000.0, seed=1, events=(), **limits):
+    search = TuneSearch(variants, TuneLimits(budget_s, **limits), seed)
     search.replay(events)
     happened = list(events)
     while not isinstance(done := search.next(), SearchDone):
@@ -165,6 +168,7 @@ def test_the_budget_ends_a_search_and_says_so():
     search, done, _ = run([change(f"v{place}") for place in range(8)], FakeDevice({}, noise=0.05), budget_s=60)
     assert done.champion == BASELINE
     assert "budget" in done.reason
+    assert done.needed_s > 60
     assert search.spent_s <= 60
 
 
@@ -266,3 +270,38 @@ def test_of_two_that_hardly_differ_the_simpler_is_taken():
 
     _, done, _ = run([change("a"), change("b")], Saturating({}))
     assert done.champion in ("a=1", "b=1")
+
+
+def test_the_smallest_is_found_without_timing_anything_and_made_anew():
+    device = FakeDevice({})
+    device.sizes = {"a=1": 40, "b=1": 99, "c=1": 60, "a=1 c=1": 30}
+    _, done, happened = run([change("a"), change("b"), change("c")], device, objective="size")
+    assert done.champion == "a=1 c=1"
+    assert "30 bytes of size instead of 100 (-70.0%)" in done.reason
+    assert not any(isinstance(event, UnitTaken) for event in happened)
+    assert isinstance(happened[-1], VariantRebuilt)
+
+
+def test_less_by_nothing_worth_telling_is_no_champion():
+    device = FakeDevice({})
+    device.sizes = {"a=1": 99}
+    _, done, _ = run([change("a")], device, objective="size")
+    assert done.champion == BASELINE
+
+
+def test_what_takes_too_much_memory_is_out_before_timing_and_unknown_memory_is_no_gain():
+    device = FakeDevice({"a": 2.0, "b": 1.1})
+    device.peaks = {BASELINE: 900, "a=1": 901, "b=1": 800}
+    search, done, _ = run([change("a"), change("b")], device, max_memory=900)
+    assert done.champion == "b=1"
+    assert search.contenders["a=1"].dropped.why == "memory"
+    device.peaks = {BASELINE: 900}
+    _, done, _ = run([change("a"), change("b")], device, objective="memory")
+    assert done.champion == BASELINE
+
+
+def test_a_winner_that_nobody_can_reach_takes_no_more_units_than_its_proof():
+    _, _, happened = run([change("fast"), change("null")], FakeDevice({"fast": 1.5}, noise=0.03))
+    rebuilt = next(place for place, event in enumerate(happened) if isinstance(event, VariantRebuilt))
+    labels = [event.label for event in happened[:rebuilt] if isinstance(event, UnitTaken)]
+    assert labels.count("fast=1") <= 10

@@ -168,6 +168,16 @@ class UnitRunner:
         process.leave()
         return found
 
+    def peak_bytes(self, arm: ReadyArm) -> int | None:
+        """What a process of its own takes to open this arm and run it once."""
+        process = SessionProcess(arm.runtime)
+        try:
+            process.open(arm.path, arm.target, arm.spec, arm.feeds)
+            process.outputs()
+            return process.peak_rss_bytes
+        finally:
+            process.renew()
+
     def unit(self, number: int, base: ReadyArm, arm: ReadyArm, *, base_first: bool) -> UnitRecord:
         """Measure one unit; raises ArmFailed."""
         started = time.monotonic()
