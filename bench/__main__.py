@@ -41,6 +41,7 @@ PROOFS = (
     "tune_real",
     "tune_kills",
     "node_tests",
+    "busy_test",
 )
 RESULTS = Path(__file__).with_name("results")
 LIBRARIES = ("numpy", "onnx", "onnxruntime", "onnxruntime-qnn", "torch", "transformers")

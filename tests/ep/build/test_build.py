@@ -286,7 +286,14 @@ def _others():
     return (process for process in psutil.process_iter(["environ"]) if process.pid != os.getpid())
 
 
-@pytest.mark.parametrize("stage", ["optimize", "quantize", "validate", "compile", "check"])
+@pytest.mark.parametrize(
+    "stage",
+    [
+        "quantize",
+        "compile",
+        *(pytest.param(name, marks=pytest.mark.proof) for name in ("optimize", "validate", "check")),
+    ],
+)
 def test_a_build_killed_in_any_stage_is_finished_by_the_same_command(source, tmp_path, stage):
     """SIGKILL while the stage is under way; what was done before is not done again."""
     script = (
