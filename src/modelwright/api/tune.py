@@ -35,6 +35,7 @@ def tune(
     axes: Sequence[str] = (),
     forbid: Sequence[str] = (),
     only: Sequence[str] = (),
+    add: Sequence[str] = (),
     objective: Objective = "latency",
     max_memory: int | None = None,
     budget_s: float = 600.0,
@@ -54,9 +55,10 @@ def tune(
     """The configuration that is really best on this target, proven on a fresh build; the baseline where none is.
 
     The baseline is what `build` makes, from a `recipe` too. `axes` are what may be done otherwise, `forbid` what may
-    not (an axis or one change), `only` the changes to try. `objective` is what is made small; `max_memory` (bytes, of a
-    process that opens and runs it) is what a variant may take. Another precision takes part only with real `data`, and
-    with `max_drop` only where it is proven to lose no more of the metric of `task` on labelled data. `output` gets the
+    not (an axis or one change), `only` the changes to try, `add` options of the EP (`opt.KEY=VALUE`) and entries of the
+    session (`config.KEY=VALUE`) that no axis has. `objective` is what is made small; `max_memory` (bytes, of a process
+    that opens and runs it) is what a variant may take. Another precision takes part only with real `data`, and with
+    `max_drop` only where it is proven to lose no more of the metric of `task` on labelled data. `output` gets the
     champion. What was measured is kept as it happens: the same call goes on after a kill, `again` starts anew. Raises
     TuneInterrupted, with where it stood as `partial`, when it ends early.
     """
@@ -68,6 +70,7 @@ def tune(
         axes=tuple(axes),
         forbid=tuple(forbid),
         only=tuple(only),
+        add=tuple(add),
         inputs=input_choice(data_for(data, source), batch, dims),
         threads=threads,
         max_drop=as_allowance(max_drop),

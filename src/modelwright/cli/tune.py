@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 )
 @click.option("--forbid", multiple=True, metavar="CHANGE", help="An axis, or one change such as level=basic.")
 @click.option("--only", multiple=True, metavar="CHANGE", help="Try this change; repeatable. Default: all.")
+@click.option(
+    "--add", multiple=True, metavar="CHANGE", help="Try opt.KEY=VALUE of the EP or config.KEY=VALUE of the session too."
+)
 @click.option("--max-drop", help="What another precision may lose on labelled data: 1pt, 1%, 0.01.")
 @click.option("--task", shell_complete=task_names, help="What the model is for; --max-drop is of its metric.")
 @click.option(

@@ -13,7 +13,8 @@ from modelwright.stages.optimize import OptimizeParams, find_pass, resolve_passe
 from modelwright.targets import GraphOptimization, Target
 
 AXES = ("precision", "opset", PASS_AXIS, "threads", "level", "spinning", "denormals")
-_ON, _OFF = "on", "off"
+_OFF = "off"
+_ADDED = _OPTION, _ENTRY = "opt.", "config."
 _PRECISIONS = {"cpu": ("w8a8", "dynamic"), "npu": ("w8a16", "w8a8", "fp16"), "gpu": ("fp16",)}
 _OPSETS = (17, 18, 19, 20, 21)
 _LEVELS: Mapping[str, GraphOptimization] = {"basic": "basic", "extended": "extended"}
@@ -38,6 +39,7 @@ class SessionChoice:
 
     threads: int | None = None
     level: GraphOptimization | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
     config: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -98,7 +100,27 @@ def session_of(variant: Variant) -> SessionChoice:
     said = {change.axis: change.value for change in variant.changes}
     config = dict(_CONFIG[change] for change in variant.changes if change in _CONFIG)
     threads = int(said["threads"]) if "threads" in said else None
-    return SessionChoice(threads, _LEVELS.get(said.get("level", "")), config)
+    level = _LEVELS.get(said.get("level", ""))
+    return SessionChoice(threads, level, _prefixed(said, _OPTION), {**config, **_prefixed(said, _ENTRY)})
+
+
+def added(words: Iterable[str]) -> tuple[Variant, ...]:
+    """Changes that no axis has: `opt.KEY=VALUE` is an option of the EP, `config.KEY=VALUE` an entry of the session."""
+    found = []
+    for word in words:
+        axis, equals, value = word.partition("=")
+        if not equals or not value or not any(axis.startswith(prefix) and axis != prefix for prefix in _ADDED):
+            raise UsageError(
+                f"cannot read the change '{word}'",
+                cause="what is added is opt.KEY=VALUE for the EP, or config.KEY=VALUE for the session",
+                fix="write for example opt.htp_performance_mode=burst",
+            )
+        found.append(Variant((AxisChange(axis, value),)))
+    return tuple(dict.fromkeys(found))
+
+
+def _prefixed(said: Mapping[str, str], prefix: str) -> dict[str, str]:
+    return {axis.removeprefix(prefix): value for axis, value in said.items() if axis.startswith(prefix)}
 
 
 def _other_precisions(recipe: Recipe, target: Target) -> list[str]:

@@ -34,7 +34,7 @@ from modelwright.search._events import (
 )
 from modelwright.search._journal import SearchJournal
 from modelwright.search._machine import TuneSearch
-from modelwright.search._space import AXES, chosen, precision_of, single_changes
+from modelwright.search._space import AXES, added, chosen, precision_of, single_changes
 from modelwright.search._types import TuneInterrupted, TuneOptions, TuneResult
 from modelwright.search._variant import Variant
 from modelwright.search._workshop import Job, Workshop
@@ -68,9 +68,8 @@ def tune(
     job = Job(source, target, recipe, choices, layer, options.inputs, options.threads, options.limits.by)
     with Workshop(job, store, tell) as shop:
         tell(Progress("building the baseline"))
-        variants = chosen(
-            single_changes(recipe, target, shop.surroundings()), options.axes, options.forbid, options.only
-        )
+        known = single_changes(recipe, target, shop.surroundings())
+        variants = (*chosen(known, options.axes, options.forbid, options.only), *added(options.add))
         if not variants:
             raise InputError(
                 "there is nothing to search",

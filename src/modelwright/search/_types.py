@@ -21,15 +21,16 @@ TUNE_PROTOCOL = "tune-1"
 class TuneOptions:
     """`axes` are searched (all where none is said), without those in `forbid`, which may name single changes too.
 
-    `only` names the changes that are tried, where not all shall be. `max_drop` is what a variant of another precision
-    may lose on labelled data, by the metric of `task`. `again` forgets what an earlier search
-    measured; what it built is in the store all the same.
+    `only` names the changes that are tried, where not all shall be; `add` are options of the EP and entries of the
+    session that no axis has. `max_drop` is what a variant of another precision may lose on labelled data, by the metric
+    of `task`. `again` forgets what an earlier search measured; what it built is in the store all the same.
     """
 
     limits: TuneLimits
     axes: tuple[str, ...] = ()
     forbid: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
+    add: tuple[str, ...] = ()
     inputs: InputChoice = field(default_factory=InputChoice)
     threads: int | None = None
     max_drop: Allowance | None = None

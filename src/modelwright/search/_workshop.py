@@ -210,7 +210,14 @@ class Workshop:
 def written(variant: Variant, path: Path | str) -> Arm:
     """The variant as an arm of a comparison."""
     session = session_of(variant)
-    return Arm(str(path), variant.label, threads=session.threads, level=session.level, config=dict(session.config))
+    return Arm(
+        str(path),
+        variant.label,
+        threads=session.threads,
+        level=session.level,
+        options=dict(session.options),
+        config=dict(session.config),
+    )
 
 
 def _mark(recipe: Recipe) -> str:

@@ -1,0 +1,32 @@
+"""What may be done otherwise, and what that means for a session."""
+
+import pytest
+
+from modelwright.errors import UsageError
+from modelwright.search._space import added, chosen, session_of
+from modelwright.search._variant import AxisChange, Variant
+from modelwright.search._workshop import written
+
+THREADS, LEVEL = Variant((AxisChange("threads", "1"),)), Variant((AxisChange("level", "basic"),))
+
+
+def test_what_is_added_reaches_the_session_and_is_told_as_compare_takes_it():
+    own = added(["opt.htp_performance_mode=burst", "config.session.use_env_allocators=1"])
+    both = Variant((*own[0].changes, *own[1].changes, AxisChange("denormals", "off")))
+    session = session_of(both)
+    assert session.options == {"htp_performance_mode": "burst"}
+    assert session.config == {"session.use_env_allocators": "1", "session.set_denormal_as_zero": "1"}
+    assert str(written(own[0], "m.onnx")) == ("opt.htp_performance_mode=burst=m.onnx@opt.htp_performance_mode=burst")
+
+
+@pytest.mark.parametrize("word", ["burst", "opt.=1", "opt.x", "opt.x=", "threads=1", "options.x=1"])
+def test_what_cannot_be_added_is_said(word):
+    with pytest.raises(UsageError):
+        added([word])
+
+
+def test_only_what_is_named_is_tried_and_what_is_forbidden_is_not():
+    assert chosen([THREADS, LEVEL], (), (), ["level=basic"]) == (LEVEL,)
+    assert chosen([THREADS, LEVEL], (), ["level=basic"]) == (THREADS,)
+    with pytest.raises(UsageError, match="levl=basic"):
+        chosen([THREADS, LEVEL], (), (), ["levl=basic"])
