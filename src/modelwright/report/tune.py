@@ -42,7 +42,7 @@ def lines(result: TuneResult) -> list[str]:
     if result.fits is False:
         found.append(f"the champion takes more memory than {human_bytes(result.limits.max_memory or 0)}")
     if result.needed_s is not None:
-        found.append(f"next: the same command with --budget {math.ceil(result.needed_s / 60)}m goes on from here")
+        found.append(f"next: the same command with --budget {budget_words(result.needed_s)} goes on from here")
     if result.resumed:
         found.append(f"{result.resumed} steps are from an earlier call of the same search")
     if result.reproducible is False:
@@ -51,6 +51,11 @@ def lines(result: TuneResult) -> list[str]:
         said = ", ".join(f"{name}={value}" for name, value in result.settings.items())
         found.append(f"session settings to open it with: {said}")
     return found
+
+
+def budget_words(seconds: float) -> str:
+    """As --budget takes it."""
+    return f"{math.ceil(seconds / 60)}m" if seconds > 120 else f"{math.ceil(seconds)}s"
 
 
 def effect_words(row: TuneRow) -> str:

@@ -7,7 +7,7 @@ from modelwright.report._units import human_bytes
 from modelwright.report.html._kit import Cell, Column, Interval, Row, Shade, intervals, table
 from modelwright.report.html._page import NextStep, Note, Page, Section
 from modelwright.report.html._words import command, shade
-from modelwright.report.tune import effect_words, lines
+from modelwright.report.tune import budget_words, effect_words, lines
 from modelwright.search import TuneResult, TuneRow
 
 _KINDS = {kind.value: kind for kind in VerdictKind}
@@ -58,6 +58,9 @@ def _tone(row: TuneRow) -> Shade:
 
 
 def _steps(result: TuneResult) -> tuple[NextStep, ...]:
+    if result.needed_s is not None:
+        longer = command("tune", result.model, "--target", result.target, "--budget", budget_words(result.needed_s))
+        return (NextStep("Go on from here: the budget ended it.", longer),)
     if result.folder is None:
         return (
             NextStep("Write the champion.", command("tune", result.model, "--target", result.target, "-o", "best")),
