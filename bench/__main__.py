@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import datetime
 import importlib
-import importlib.metadata
 import json
-import platform
 import sys
-from pathlib import Path
+
+from bench.written import write
 
 NAMES = (
     "startup",
@@ -43,24 +41,6 @@ PROOFS = (
     "node_tests",
     "busy_test",
 )
-RESULTS = Path(__file__).with_name("results")
-LIBRARIES = ("numpy", "onnx", "onnxruntime", "onnxruntime-qnn", "torch", "transformers")
-
-
-def environment() -> dict[str, object]:
-    versions = {}
-    for name in LIBRARIES:
-        try:
-            versions[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            versions[name] = None
-    cpu = next((line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")), "")
-    return {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "machine": f"{platform.machine()}, {cpu.partition(': ')[2] or 'unknown CPU'}",
-        "python": platform.python_version(),
-        "libraries": versions,
-    }
 
 
 def main() -> int:
@@ -72,9 +52,7 @@ def main() -> int:
     missed = []
     for name in chosen:
         result = importlib.import_module(f"bench.{name}").run()
-        RESULTS.mkdir(exist_ok=True)
-        text = json.dumps({"benchmark": name, **environment(), **result}, indent=2, allow_nan=False)
-        (RESULTS / f"{name}.json").write_text(text + "\n")
+        write(name, result)
         print(f"{name}: {json.dumps(result)}")
         if result.get("met") is False:
             missed.append(name)

@@ -5,18 +5,19 @@ and tolerance) is built in fp32, once with made-up inputs and once with the test
 answers the test's inputs. `built` are those that build, whose gate does not say no, and whose answers are the expected
 ones; `passed_but_other` are artifacts that the gate let through with other answers: there must be none. `planted` are
 artifacts made wrong on purpose, one change behind the first output, judged on the test's own inputs: none may pass.
+What was tried is kept beside the builds of `bench.passed`, so that a run that was stopped goes on.
 """
 
 from __future__ import annotations
 
+import json
 import random
 import sys
 import tempfile
-import time
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,12 +27,14 @@ import onnx
 import onnxruntime as ort
 from onnx.backend.test.case.node import collect_testcases
 
+from modelwright import home
 from modelwright.data import DataSource
 from modelwright.errors import WrightError
 from modelwright.models import resolve
 from modelwright.pipeline import BuildFailure, RecipeChoices, build_all, resolve_recipe
 from modelwright.plans import ModelInput, NodeResult, Plan, Ref, model_paths, run_node
-from modelwright.stages.validate import Gate, run_validate
+from modelwright.stages.optimize import OPTIMIZE
+from modelwright.stages.validate import VALIDATE, Gate, run_validate
 from modelwright.store import Store
 from modelwright.targets import parse_target
 from modelwright.vocabulary import Data, OnProgress
@@ -39,6 +42,7 @@ from modelwright.worker import Worker
 
 Verdict = Literal["same", "other", "failed gate", "refused", "crash"]
 TARGET = 0.99
+MADE_BY = {stage.name: stage.version for stage in (OPTIMIZE, VALIDATE)}
 # What is planted behind a float output; integers get one more, flags the opposite.
 PLANTED: dict[str, tuple[str, float]] = {"5 % larger": ("Mul", 1.05), "of the other sign": ("Mul", -1.0)}
 _SEED = 11
@@ -72,18 +76,40 @@ class Ending:
 
 
 def run() -> dict[str, Any]:
-    started = time.perf_counter()
-    cases = right_cases()
+    cases, tried = right_cases(), Tried()
     with tempfile.TemporaryDirectory() as folder, Bench(Path(folder)) as bench:
-        made_up = [_told(bench.try_case(case)) for case in cases]
-        own = [_told(bench.try_case(case, own=True)) for case in cases if case_in_arrays(case)]
+        made_up = [tried.once(case, "made up", lambda one: bench.try_case(one)) for case in cases]
+        arrays = [case for case in cases if case_in_arrays(case)]
+        own = [tried.once(case, "own", lambda one: bench.try_case(one, own=True)) for case in arrays]
         planted = {word: [case.name for case in hundred() if bench.passes(case, word)] for word in PLANTED}
     found = {"made_up_inputs": summed(made_up), "own_inputs": summed(own)}
     other = [item.name for item in (*made_up, *own) if item.verdict == "other" and item.passed]
     met = all(part["share"] >= TARGET for part in found.values()) and not other and not any(planted.values())
-    spent = round(time.perf_counter() - started)
     wrong = {"passed_but_other": other, "planted_and_passed": planted}
-    return {**found, **wrong, "target": TARGET, "met": met, "seconds": spent}
+    return {**found, **wrong, "target": TARGET, "met": met, "made_by": MADE_BY}
+
+
+class Tried:
+    """How builds ended, kept line by line for as long as the stages are the same."""
+
+    def __init__(self) -> None:
+        words = "-".join(f"{name}{version}" for name, version in MADE_BY.items())
+        self._path = home.home() / "bench" / f"node_tests-{words}.jsonl"
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        lines = self._path.read_text().splitlines() if self._path.is_file() else []
+        self._known = {(inputs, ending.name): ending for inputs, ending in map(_read_line, lines)}
+
+    def once(self, case: Case, inputs: str, attempt: Callable[[Case], Ending]) -> Ending:
+        if (inputs, case.name) not in self._known:
+            ending = self._known[inputs, case.name] = _told(attempt(case))
+            with self._path.open("a") as lines:
+                lines.write(json.dumps([inputs, *asdict(ending).values()]) + "\n")
+        return self._known[inputs, case.name]
+
+
+def _read_line(line: str) -> tuple[str, Ending]:
+    inputs, *ending = json.loads(line)
+    return inputs, Ending(*ending)
 
 
 def summed(endings: Sequence[Ending]) -> dict[str, Any]:

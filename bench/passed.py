@@ -4,56 +4,107 @@ Each is built for cpu (w8a8) and for qnn-npu (w8a16, w8a8). Beside the gate's wo
 against the float model with 95 % bounds of paired resampling: of cpu builds as this CPU executes them, of qnn-npu
 builds as their graph says. A row misses when a build passed although it lost more than the bound of its metric, or
 failed although it is surely within it. A refusal is no miss, and is listed.
-`python -m bench.passed NAME ...` builds the named models only, and writes nothing.
+
+All of it takes hours, so it may be done in pieces: every row is written when it is there, and a row that the same
+stages made is not made again. `python -m bench.passed NAME ...` does the named models only.
 """
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import json
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bench import zoo
+import numpy as np
+
+from bench import written, zoo
+from modelwright import home
 from modelwright.errors import WrightError
 from modelwright.models import resolve
 from modelwright.pipeline import BuildFailure, BuildResult, RecipeChoices, build_all, deliver, resolve_recipe
+from modelwright.stages.check import CHECK
+from modelwright.stages.export import EXPORT
+from modelwright.stages.optimize import OPTIMIZE
+from modelwright.stages.quantize import QUANTIZE
+from modelwright.stages.validate import VALIDATE
 from modelwright.store import Store
 from modelwright.targets import parse_target
 from modelwright.vocabulary import Data
 
+NAME = "passed"
 FLOAT = ("cpu", "fp32")
 BUILDS = (("cpu", "w8a8"), ("qnn-npu", "w8a16"), ("qnn-npu", "w8a8"))
+MADE_BY = {stage.name: stage.version for stage in (EXPORT, OPTIMIZE, QUANTIZE, VALIDATE, CHECK)}
 
 
 def run(*names: str) -> dict[str, Any]:
-    return summed([row for trained in zoo.models(*names) for row in rows_of(trained)])
+    """Rows of other stages, or of models that are none any more, are left out of what is written."""
+    kept = [row for row in written.read(NAME).get("rows", []) if row.get("made_by") == MADE_BY]
+    rows = {_name(row): row for row in kept if row["model"] in zoo.MODELS}
+    for name in names or zoo.MODELS:
+        wanted = [build for build in BUILDS if f"{name} {build[0]} {build[1]}" not in rows]
+        for trained in zoo.models(name) if wanted else ():
+            for row in rows_of(trained, wanted):
+                rows[_name(row)] = row
+                written.write(NAME, summed(list(rows.values())))
+    return summed(list(rows.values()))
 
 
 def summed(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """`met` only where no model is left out."""
     built = [row for row in rows if "drop" in row]
+    order = [f"{name} {target} {precision}" for name in zoo.MODELS for target, precision in BUILDS]
+    missing = sorted({*order} - {_name(row) for row in rows}, key=order.index)
     return {
         "models": len({row["model"] for row in built}),
-        "with_labels": len({row["model"] for row in built if row["labels"] != "agreement with float"}),
-        "rows": rows,
+        "with_labels": len({row["model"] for row in built if row["labels"] == "real"}),
+        "rows": sorted(rows, key=lambda row: order.index(_name(row))),
         "refused": [_name(row) for row in rows if "drop" not in row],
+        "not_reached": missing,
         "passed_but_useless": [_name(row) for row in built if row["miss"] == "passed but useless"],
         "failed_but_good": [_name(row) for row in built if row["miss"] == "failed but good"],
-        "met": all(row.get("miss") is None for row in built),
+        "met": not missing and all(row.get("miss") is None for row in built),
     }
 
 
-def rows_of(trained: zoo.Trained) -> list[dict[str, Any]]:
+def rows_of(trained: zoo.Trained, wanted: Sequence[tuple[str, str]] = BUILDS) -> Iterator[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
-        whole, *built = builds(trained, (FLOAT, *BUILDS), Path(folder))
-        if not isinstance(whole, Made):
-            return [_row(trained, wanted, whole, None, None) for wanted in BUILDS]
-        before = trained.score(zoo.answers(whole.model))
-        return [_row(trained, wanted, one, whole, before) for wanted, one in zip(BUILDS, built, strict=True)]
+        whole, *built = builds(trained, (FLOAT, *wanted), Path(folder))
+        before = _scores(trained, whole.model) if isinstance(whole, Made) else None
+        for build, one in zip(wanted, built, strict=True):
+            yield _row(trained, build, one, whole, before)
+
+
+def _scores(trained: zoo.Trained, model: Path, *, as_written: bool = False) -> zoo.Scores:
+    """Kept beside the builds: the same file gives the same answers."""
+    files = sorted(model.parent.glob(f"{model.name}*"))
+    told = [trained.name, str(as_written), _zoo_digest(), *(hashlib.sha256(f.read_bytes()).hexdigest() for f in files)]
+    kept = _kept() / "scores" / f"{hashlib.sha256(json.dumps(told).encode()).hexdigest()}.npy"
+    if kept.is_file():
+        return np.asarray(np.load(kept))
+    found = trained.score(zoo.answers(model, as_written=as_written))
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    np.save(kept, found)
+    return found
+
+
+@functools.cache
+def _zoo_digest() -> str:
+    """What the models are fed and how they are scored is code."""
+    sources = sorted(Path(zoo.__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
+
+
+def _kept() -> Path:
+    """A store of its own, so that a run goes on where it was stopped."""
+    return home.home() / "bench"
 
 
 class Made:
@@ -67,7 +118,7 @@ def builds(trained: zoo.Trained, wanted: Sequence[tuple[str, str]], folder: Path
     """All in one call, so that what they share is made once; a target keeps the portable file, not its blob."""
     source: Any = resolve(str(trained.path))
     data = Data(str(trained.write_calibration(folder)))
-    with Store(folder / "store") as store:
+    with Store(_kept() / "store") as store:
         choices = [RecipeChoices(precision=None if p == "fp32" else p, data=data, compile=False) for _, p in wanted]
         recipes = [
             resolve_recipe(source, parse_target(target), chosen, dict(trained.sizes))
@@ -90,17 +141,22 @@ def _row(trained: zoo.Trained, wanted: tuple[str, str], made: Made | WrightError
         "labels": trained.labels,
         "metric": trained.metric,
     }
-    row |= {"target": wanted[0], "precision": wanted[1], "bound": trained.bound}
+    row |= {"target": wanted[0], "precision": wanted[1], "bound": trained.bound, "made_by": MADE_BY}
     if isinstance(made, WrightError) or before is None:
         row |= {"refused": f"{made.problem}: {made.cause}" if isinstance(made, WrightError) else "no float build"}
         return _told(row)
     started = time.perf_counter()
-    after = trained.score(zoo.answers(made.model, as_written=wanted[0] != "cpu"))
+    after = _scores(trained, made.model, as_written=wanted[0] != "cpu")
     lost = zoo.drop(trained, before, after)
     gate = made.result.components[0].validation
     row |= {"passed": made.result.passed, "float": trained.value(before), "built": trained.value(after)}
-    row |= {**asdict(lost), "samples": len(before), "miss": _miss(made.result.passed, lost, trained.bound)}
+    # Where the target could not be asked, the gate's own word counts.
+    word = gate.passed if made.result.passed is None else made.result.passed
+    row |= {**asdict(lost), "samples": len(before), "miss": _miss(word, lost, trained.bound)}
+    check = made.result.components[0].check
+    row |= {"gate": gate.passed, "target_says": None if check is None else check.reason or check.passed}
     row |= {"gate_worst_cosine": gate.worst_cosine, "gate_samples": gate.samples, "gate_note": gate.note}
+    row |= {"gate_says_no": [f"{check.name}: {check.detail}" for check in gate.checks if check.passed is False]}
     row |= {"size_of_float": round(made.model.stat().st_size / whole.model.stat().st_size, 3)}
     return _told({**row, "scored_in_s": round(time.perf_counter() - started, 1)})
 
@@ -123,4 +179,4 @@ def _name(row: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    print(json.dumps(run(*sys.argv[1:]), indent=2))
+    run(*sys.argv[1:])

@@ -149,7 +149,8 @@ def test_with_labels_the_drop_of_accuracy_is_the_gate(wright, tmp_path, rows, pe
     words += ["-r", "recipe.json", "--task", "image-classification", "--max-drop", "8pt", "-o", "out"]
     assert wright(*words).code == code
     found = json.loads((tmp_path / "out/wright.json").read_text())
-    assert found["accuracy"]["samples"] == rows
+    # Those that found the ranges are not judged.
+    assert found["accuracy"]["samples"] == max(0, rows - 32)
     assert found["accuracy"]["passed"] is {0: True, 1: False, 6: None}[code]
 
 

@@ -10,7 +10,7 @@ from modelwright.api._model import artifact_of
 from modelwright.errors import UsageError
 from modelwright.judge import Allowance, VerdictKind
 from modelwright.models import HfSource, OnnxSource
-from modelwright.pipeline import BuildResult, KeptAccuracy, Recipe
+from modelwright.pipeline import BuildResult, KeptAccuracy, Recipe, calibration_rows
 from modelwright.store import Store
 from modelwright.targets import parse_target
 from modelwright.vocabulary import OnProgress
@@ -45,13 +45,18 @@ def with_accuracy(
     store: Store,
     on_progress: OnProgress | None,
 ) -> BuildResult:
-    """The build with what an evaluation on all rows of its data says; a compiled one runs on its target."""
+    """The build with what an evaluation says, on all rows of its data but those that found its ranges; a compiled one
+    runs on its target."""
     reference = source.path if isinstance(source, OnnxSource) else source.folder or source.name
     target = built.target if built.recipe.compile is not None else "cpu"
-    options = evaluation.EvalOptions(max_drop=allowed, target=target)
+    options = evaluation.EvalOptions(max_drop=allowed, target=target, after=calibration_rows(built.recipe))
     data = replace(built.recipe.data, samples=None)
-    with artifact_of(built, parse_target(built.target), store, on_progress) as candidate:
-        found = evaluation.evaluate(candidate.path, reference, data, task, options, on_progress=on_progress)
+    try:
+        with artifact_of(built, parse_target(built.target), store, on_progress) as candidate:
+            found = evaluation.evaluate(candidate.path, reference, data, task, options, on_progress=on_progress)
+    except evaluation.NoRowsLeftError as error:
+        unknown = KeptAccuracy(None, str(allowed), None, None, None, 0, target, (f"{error.cause}: give more rows",))
+        return replace(built, accuracy=unknown)
     values = found.values
     return replace(
         built,

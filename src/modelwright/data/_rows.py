@@ -39,13 +39,41 @@ class Rows:
     shared: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, Header] = field(default_factory=dict)
 
-    def chosen(self, data: Data, most: int | None = None) -> Iterator[tuple[int, Row]]:
-        """At most so many rows, each with its number: drawn by the seed, or the first where the end is unknown."""
-        wanted = min((number for number in (data.samples, most) if number is not None), default=None)
+    def chosen(self, data: Data, most: int | None = None, after: int = 0) -> Iterator[tuple[int, Row]]:
+        """At most so many rows, each with its number: drawn by the seed, or the first where the end is unknown.
+
+        `after` so many that went elsewhere come the others; what went elsewhere fills up what is missing.
+        """
+        there, enough = list(self.others(data, after, most)) if after else [], most or data.samples
+        if after and (enough is None or len(there) < enough):
+            left = None if enough is None else enough - len(there)
+            return iter(sorted([*there, *self._first(data, _least(after, left))], key=lambda item: item[0]))
+        return iter(there) if after else self._first(data, most)
+
+    def others(self, data: Data, after: int, most: int | None = None) -> Iterator[tuple[int, Row]]:
+        """At most so many of the rows that are not among the first `after` that are chosen."""
+        if self.count is None:
+            end = _least(data.samples, None if most is None else after + most)
+            return itertools.islice(enumerate(self.read(None)), after, end)
+        drawn = _order(self.count, data.seed)[: data.samples][after:][:most]
+        return zip(sorted(drawn), self.read(sorted(drawn)), strict=True)
+
+    def fresh(self, data: Data, most: int, after: int) -> int:
+        """How many of the rows that are chosen so did not go elsewhere."""
+        if self.count is None:
+            return sum(1 for _ in self.others(data, after, most))
+        return max(0, min(most, min(self.count, data.samples or self.count) - after))
+
+    def _first(self, data: Data, most: int | None) -> Iterator[tuple[int, Row]]:
+        wanted = _least(data.samples, most)
         if self.count is None:
             return itertools.islice(enumerate(self.read(None)), wanted)
         numbers = selected(self.count, wanted, data.seed)
         return zip(numbers, self.read(numbers if len(numbers) < self.count else None), strict=True)
+
+
+def _least(*numbers: int | None) -> int | None:
+    return min((number for number in numbers if number is not None), default=None)
 
 
 def by_number(kind: str, count: int, row: Callable[[int], Row], names: Sequence[str] = ()) -> Rows:
@@ -55,10 +83,11 @@ def by_number(kind: str, count: int, row: Callable[[int], Row], names: Sequence[
 
 def selected(count: int, samples: int | None, seed: int) -> list[int]:
     """All rows, or this many of them drawn without replacement; the same for the same seed."""
-    if samples is None or samples >= count:
-        return list(range(count))
-    drawn = np.random.default_rng([seed, count]).permutation(count)[:samples]
-    return sorted(int(index) for index in drawn)
+    return list(range(count)) if samples is None or samples >= count else sorted(_order(count, seed)[:samples])
+
+
+def _order(count: int, seed: int) -> list[int]:
+    return [int(index) for index in np.random.default_rng([seed, count]).permutation(count)]
 
 
 def renamed(rows: Rows, columns: Mapping[str, str]) -> Rows:

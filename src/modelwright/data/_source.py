@@ -112,9 +112,9 @@ class Sample:
 
 @dataclass(frozen=True)
 class Samples:
-    """At most `count` rows as a model takes them, of those every `step`-th from `start` on. Iterating again gives the
-    same ones. `together` rows go into a run where the model takes any number of them. `longest` is the most tokens of
-    a text, where the inputs do not say it."""
+    """At most `count` rows as a model takes them, of those every `step`-th from `start` on; `after` so many that went
+    elsewhere, others as far as there are. Iterating again gives the same ones. `together` rows go into a run where the
+    model takes any number of them. `longest` is the most tokens of a text, where the inputs do not say it."""
 
     source: DataSource
     signature: tuple[TakenInput, ...]
@@ -124,6 +124,12 @@ class Samples:
     step: int = 1
     together: int = 1
     longest: int | None = None
+    after: int = 0
+
+    @property
+    def held_out(self) -> int:
+        """How many of the rows did not go elsewhere before."""
+        return self.source.rows().fresh(self.source.data, self.count, self.after)
 
     @property
     def random(self) -> bool:
@@ -169,7 +175,7 @@ class Samples:
 
     def _batches(self, rows: Rows, prepare: Preparer, feeder: Feeder) -> Iterator[list[tuple[int, Row]]]:
         batch: list[tuple[int, Row]] = []
-        for place, (number, row) in enumerate(rows.chosen(self.source.data, self.count)):
+        for place, (number, row) in enumerate(rows.chosen(self.source.data, self.count, self.after)):
             if place < self.start or (place - self.start) % self.step:
                 continue
             batch.append((number, prepare(row)))
@@ -190,15 +196,15 @@ def source_for(data: Data, model: Path, recorded: InputSpec | None = None, like:
     return DataSource(data, specs_from_graph(graph, sizes=sizes, recorded=recorded))
 
 
-def samples(source: DataSource, graph: Graph, count: int, like: Sequence[Graph] = ()) -> Samples:
+def samples(source: DataSource, graph: Graph, count: int, like: Sequence[Graph] = (), *, after: int = 0) -> Samples:
     """What the source holds for this model and for other forms of it, in the sizes that any of them has fixed; the
-    graphs are read now, the data later."""
+    graphs are read now, the data later. `after`: real rows that went to somebody else first."""
     sizes = fixed_sizes(graph, like)
     signature = with_sizes(summary(graph).inputs, sizes)
     specs: InputSpec = ()
     if source.random:
         specs = fitted(source.specs, signature) if source.specs else specs_from_graph(graph, sizes=sizes)
-    return Samples(source, signature, specs, count)
+    return Samples(source, signature, specs, count, after=0 if source.random else after)
 
 
 def require_fitting(rows: Rows, signature: Sequence[TakenInput], data: Data) -> None:

@@ -9,6 +9,7 @@ from modelwright.evaluation._types import (
     EvalOptions,
     EvalOutput,
     EvalResult,
+    NoRowsLeftError,
     SampleScore,
 )
 from modelwright.evaluation.tasks import (
@@ -22,6 +23,7 @@ __all__ = [
     "EvalOptions",
     "EvalOutput",
     "EvalResult",
+    "NoRowsLeftError",
     "SampleScore",
     "evaluate",
 ]

@@ -67,7 +67,8 @@ def evaluate(
         data = replace(data, processor=theirs.model.folder)
     with scratch("eval") as folder:
         so_far = Path(folder, "so-far")
-        job = EvalJob(ours, theirs, data, name, options.metric, options.settings, options.span, str(so_far), retry)
+        about = (data, name, options.metric, options.settings, options.span)
+        job = EvalJob(ours, theirs, *about, str(so_far), retry, options.after)
         call, needed = measure_pair.call(job), _needed(job)
         try:
             result = run(call, timeout=options.timeout_s, size=needed, stall=_STALL_S, on_progress=on_progress)

@@ -16,7 +16,14 @@ from modelwright.data import Feeder, Preparer, Row, Rows, by_number, generate, o
 from modelwright.errors import InputError, UsageError
 from modelwright.evaluation._models import Model, Side, open_model
 from modelwright.evaluation._retry import check_engines, check_task, further, refuse
-from modelwright.evaluation._types import EvalData, EvalOutput, EvalResult, EvalSide, SampleFailure
+from modelwright.evaluation._types import (
+    EvalData,
+    EvalOutput,
+    EvalResult,
+    EvalSide,
+    NoRowsLeftError,
+    SampleFailure,
+)
 from modelwright.evaluation.tasks import Context, CustomTask, EvalTask, Metric, Outputs, make_task
 from modelwright.graph import load, summary
 from modelwright.metrics import Accumulator
@@ -40,7 +47,7 @@ _BATCH_DEPENDENT = "DynamicQuantizeLinear"
 @dataclass(frozen=True)
 class EvalJob:
     """What the child is to do. Without `task` and `metric`, only raw outputs are compared. The samples of `earlier`
-    count too."""
+    count too; the first `after` that would be chosen do not."""
 
     candidate: Side
     reference: Side
@@ -51,6 +58,7 @@ class EvalJob:
     span: float | None
     so_far: str | None = None
     earlier: EvalResult | None = None
+    after: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +101,7 @@ def measure_pair(job: EvalJob) -> Measured:
 def _chosen(job: EvalJob, rows: Rows) -> Iterator[tuple[int, Row]]:
     """The rows to measure, each with its number: of those that an earlier run left, where there was one."""
     if job.earlier is None:
-        return rows.chosen(job.data)
+        return rows.others(job.data, job.after) if job.after else rows.chosen(job.data)
     if rows.count is None:
         refuse("the rows of a function, which have no numbers,")
     numbers = further(job.earlier, rows.count, job.data.samples, job.data.seed)
@@ -213,15 +221,24 @@ class _Evaluation:
             self._so_far.offer(self._measured)
             self._tell()
         if not self._indexes:
-            raise InputError("there is no sample", cause="the data gave none", fix="Give at least one.")
+            raise self._none_left()
         return self._measured()
+
+    def _none_left(self) -> InputError:
+        if not self._job.after:
+            return InputError("there is no sample", cause="the data gave none", fix="Give at least one.")
+        return NoRowsLeftError(
+            "there is no sample",
+            cause=f"the first {self._job.after} find the ranges and are not judged, and there are no others",
+            fix="Give more rows, or calibrate with fewer `samples`.",
+        )
 
     def _tell(self) -> None:
         done, available = len(self._indexes), self._data.count
         if available is None:
             progress(f"{done} samples")
         else:
-            wanted = min(available, self._job.data.samples or available)
+            wanted = min(available, self._job.data.samples or available) - self._job.after
             progress(f"{done} of {wanted} samples", done / wanted)
 
     def _row(self, found: Row) -> Row:

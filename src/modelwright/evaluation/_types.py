@@ -7,6 +7,7 @@ from dataclasses import field
 from typing import ClassVar, Literal
 
 from modelwright._dataclass import dataclass
+from modelwright.errors import InputError
 from modelwright.evaluation.tasks import Metric
 from modelwright.judge import Allowance, Paired, VerdictKind
 from modelwright.metrics import Aggregate
@@ -16,11 +17,16 @@ from modelwright.vocabulary import Result
 EvalStatus = Literal["complete", "interrupted", "crashed"]
 
 
+class NoRowsLeftError(InputError):
+    """All rows went into the candidate's calibration: there is none to judge it by."""
+
+
 @dataclass(frozen=True)
 class EvalOptions:
     """Beside the models and the data. `metric` is `file.py:function`; `settings` are the task's own.
 
     `span` declares how much worse one sample's own score can get at most, for a metric that has no such bound itself.
+    `after`: so many rows went into the candidate's calibration and are not judged.
     """
 
     metric: str | None = None
@@ -34,6 +40,7 @@ class EvalOptions:
     reference_target: str = "cpu"
     alpha: float = 0.05
     timeout_s: float = 1800.0
+    after: int = 0
 
 
 @dataclass(frozen=True)

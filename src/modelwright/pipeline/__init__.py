@@ -27,6 +27,7 @@ from modelwright.pipeline._manifest import (
 )
 from modelwright.pipeline._nodes import (
     BuildSubject,
+    calibration_rows,
     optimize_node,
     quantize_node,
 )
@@ -85,6 +86,7 @@ __all__ = [
     "assemble",
     "build",
     "build_all",
+    "calibration_rows",
     "check_folder",
     "deliver",
     "import_model",

@@ -31,6 +31,7 @@ from modelwright.plans import (
 from modelwright.stages.check import CheckOutcome
 from modelwright.stages.decode import AgreeOutcome, AgreeParams
 from modelwright.stages.export import ExportOutcome, Link
+from modelwright.stages.quantize import QuantizeParams
 from modelwright.stages.validate import ValidateOutcome
 from modelwright.store import Store
 from modelwright.vocabulary import Data, InputSpec, OnProgress, Progress, silent, weakest, within
@@ -323,9 +324,8 @@ def _drawn(
         found = {}
         for data in dict.fromkeys(recipe.data for recipe in recipes):
             mine = [recipe for recipe in recipes if recipe.data == data]
-            most = max(
-                section.samples for recipe in mine for section in (recipe.quantize, recipe.validation) if section
-            )
+            # As many for every recipe, quantized or not: then they are drawn once.
+            most = max((recipe.quantize or QuantizeParams).samples + recipe.validation.samples for recipe in mine)
             found[data] = stack.enter_context(drawn(DataSource(data), most, store.root.parent, tell))
         yield found
 

@@ -148,19 +148,32 @@ def calibrated(params: QuantizeParams) -> bool:
     return any(step.kind == "static" for step in steps_of(params.precision))
 
 
+def calibration_rows(recipe: Recipe) -> int:
+    """How many rows of real data find ranges, at most."""
+    params = recipe.quantize
+    return params.samples if params is not None and calibrated(params) and not recipe.data.random else 0
+
+
 def _gate(
     subject: BuildSubject, model: Model | Ref, recipe: Recipe, needs: tuple[Node[Any, Any], ...]
 ) -> Node[Any, Any]:
     params = recipe.validation
     precision, exact, kernels = gate_conditions(recipe)
-    data = calibration_of(subject, recipe, seed=params.seed)
+    data, used = calibration_of(subject, recipe, seed=params.seed), calibration_rows(recipe)
     return Node(
         VALIDATE,
-        Gate(**vars(params), precision=precision, exact_products=exact, inherited=recipe.quantize is None),
+        Gate(
+            **vars(params),
+            precision=precision,
+            exact_products=exact,
+            task=_task(recipe),
+            inherited=recipe.quantize is None,
+            calibrated=used,
+        ),
         {"candidate": model, "reference": subject.exported},
         subject.label,
         given={"data": data},
-        marks={**_identity(subject, "data", data, params.samples), **kernels},
+        marks={**_identity(subject, "data", data, params.samples + used), **kernels},
         data_bytes=data.size_bytes(),
         needs=needs,
         open=_open(subject, data),
@@ -195,7 +208,7 @@ def _check(
     data = calibration_of(subject, recipe, seed=recipe.validation.seed)
     return Node(
         CHECK,
-        TargetGate(**vars(params), precision=_claimed(recipe)),
+        TargetGate(**vars(params), precision=_claimed(recipe), outputs=recipe.validation.outputs, task=_task(recipe)),
         {"artifact": model if compiled is None else Ref(compiled), "plain": model},
         subject.label,
         given={"data": data},
@@ -204,6 +217,10 @@ def _check(
         needs=(gate,),
         open=_open(subject, data),
     )
+
+
+def _task(recipe: Recipe) -> str | None:
+    return None if recipe.export is None else recipe.export.task
 
 
 def _claimed(recipe: Recipe) -> str:

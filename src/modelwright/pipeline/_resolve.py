@@ -236,9 +236,9 @@ def _sizes(model: Path, layer: Layer, said: dict[str, int], *, planning: bool) -
 
 
 def _samples(layer: Layer) -> int:
-    """How many the stages will ask for."""
+    """How many the stages will ask for: some to calibrate, others to judge."""
     sections = ((layer["quantize"], QuantizeParams.samples), (layer["validation"], ValidateParams.samples))
-    return max(int(section.get("samples", usual)) for section, usual in sections if section is not None)
+    return sum(int((section or {}).get("samples", usual)) for section, usual in sections)
 
 
 def waits_for_reader(source: OnnxSource | HfSource, recipe: Recipe) -> bool:

@@ -195,7 +195,8 @@ def _asked(outcome: ValidateOutcome) -> str:
     took = f", {outcome.seconds:.1f} s" if outcome.seconds is not None else ""
     words = [f"{item.output} as {item.kind}" for item in outcome.outputs if item.kind is not None]
     shown = ", ".join(words[:4]) + (f" and {len(words) - 4} more" if len(words) > 4 else "")
-    where = f"gate: {outcome.samples} {kind} samples on this CPU, {outcome.engine}{took}"
+    fresh = "" if outcome.held_out is None else f" ({outcome.held_out or 'none'} held out from calibration)"
+    where = f"gate: {outcome.samples} {kind} samples{fresh} on this CPU, {outcome.engine}{took}"
     return f"{where}; {shown}" if words else where
 
 

@@ -17,6 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import modelwright as mw
 from modelwright.data import DataSource
+from modelwright.data._rows import selected
 from modelwright.errors import InputError, WrightError
 from modelwright.graph import _load, _summary
 from modelwright.models import OnnxSource
@@ -213,6 +214,38 @@ def test_the_gate_says_how_many_samples_it_ran(source, store, tmp_path):
     recipe = resolve_recipe(source, cpu, RecipeChoices(data=Data(str(tmp_path / "three.npz"))))
     given = build(source, recipe, store=store).components[0].validation
     assert (given.samples, given.random_inputs) == (3, False)
+
+
+def rows_like(path, count, factor=1.0):
+    value = conv_net().graph.input[0]
+    shape = [count, *(dim.dim_value for dim in value.type.tensor_type.shape.dim[1:])]
+    rows = np.random.default_rng(0).uniform(-1, 1, shape).astype(np.float32)
+    rows *= np.asarray(factor, np.float32).reshape(-1, *[1] * (len(shape) - 1))
+    np.savez(path, **{value.name: rows}, label=np.zeros(count, np.int64))
+    return Data(str(path))
+
+
+@pytest.mark.parametrize(("count", "held_out"), [(64, 32), (40, 8), (20, 0)])
+def test_the_gate_judges_rows_that_calibration_did_not_use_as_far_as_there_are(
+    source, store, tmp_path, count, held_out
+):
+    data = rows_like(tmp_path / "rows.npz", count)
+    choices = RecipeChoices(precision="w8a8", data=data)
+    gate = build(source, resolve_recipe(source, parse_target("cpu"), choices), store=store).components[0].validation
+    assert (gate.samples, gate.held_out) == (min(count, 32), held_out)
+    assert gate.note is None
+    whole = RecipeChoices(precision="fp32", data=data)
+    float_gate = build(source, resolve_recipe(source, parse_target("cpu"), whole), store=store).components[0].validation
+    assert float_gate.held_out is None
+
+
+def test_samples_beyond_what_calibration_saw_are_told(source, store, tmp_path):
+    """Of a hundred rows, those that find the ranges are small."""
+    used = np.isin(np.arange(100), selected(100, 32, 0))
+    data = rows_like(tmp_path / "rows.npz", 100, np.where(used, 1.0, 4.0))
+    recipe = resolve_recipe(source, parse_target("qnn-npu"), RecipeChoices(precision="w8a16", data=data, compile=False))
+    gate = build(source, replace(recipe, check=None), store=store).components[0].validation
+    assert "beyond the range that calibration found" in gate.note
 
 
 @pytest.mark.parametrize(

@@ -56,9 +56,18 @@ def asked(tmp_path, candidate, reference):
 def test_the_same_answers_pass_and_others_do_not(tmp_path, name):
     same, other = nets(1.0)[name], nets(-1.0)[name]
     answer = asked(tmp_path, same, same)
-    assert answer.passed is True, answer.checks
+    # Where nothing is finite there was nothing to compare.
+    assert answer.passed is (None if name == "infinity" else True), answer.checks
     # Nothing is always the same nothing.
     assert asked(tmp_path, other, same).passed is (name == "nothing")
+
+
+def test_weights_that_are_no_numbers_are_no_yes(tmp_path):
+    """NaN equals NaN; but nothing was compared, and the answer says so."""
+    net = nets(float("nan"))["NaN"]
+    answer = asked(tmp_path, net, net)
+    assert answer.passed is None
+    assert any("nothing finite was compared: y" in check.detail for check in answer.checks)
 
 
 def test_what_the_export_gives_counts_and_not_what_it_declares(tmp_path):

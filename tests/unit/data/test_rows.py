@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from modelwright.data import Feeder, open_data, split
+from modelwright.data import Feeder, Rows, open_data, split
 from modelwright.data._rows import selected
 from modelwright.data._source import require_fitting
 from modelwright.errors import InputError, UsageError
@@ -268,3 +268,25 @@ def test_a_row_that_brings_its_batch_is_a_run_of_its_own():
     rows = [{"x": np.full((3, 2), i, np.float32)} for i in range(2)]
     assert list(one.chunks(rows)) == [[0], [1]]
     assert one.feeds(rows[1:])["x"].tolist() == [[1, 1]] * 3
+
+
+@pytest.mark.parametrize("count", [40, 100, None])
+def test_rows_that_went_elsewhere_come_last(count):
+    there = count or 50
+    rows = Rows("npz", count, lambda numbers: [{"x": n} for n in (range(there) if numbers is None else numbers)])
+    data = Data("a.npz", seed=3)
+    used = {number for number, _ in rows.chosen(data, 32)}
+    judged = [number for number, _ in rows.chosen(data, 32, after=32)]
+    assert len(set(judged)) == 32
+    assert judged == sorted(judged) or count is None
+    fresh = rows.fresh(data, 32, 32)
+    assert fresh == min(32, there - 32) == len(set(judged) - used)
+    assert {number for number, _ in rows.others(data, 32)} == set(range(there)) - used
+    assert all(row["x"] == number for number, row in rows.chosen(data, 32, after=32))
+
+
+def test_where_all_rows_went_elsewhere_they_are_taken_again():
+    rows = Rows("npz", 8, lambda numbers: [{"x": n} for n in (range(8) if numbers is None else numbers)])
+    assert [number for number, _ in rows.chosen(Data("a.npz"), 32, after=32)] == list(range(8))
+    assert rows.fresh(Data("a.npz"), 32, 32) == 0
+    assert list(rows.others(Data("a.npz"), 32)) == []

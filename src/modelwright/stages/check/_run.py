@@ -14,7 +14,7 @@ from modelwright.errors import InputError
 from modelwright.graph import Graph, count_macs, load
 from modelwright.stages.check._compute import Computed
 from modelwright.stages.check._types import CheckOutcome, TargetGate
-from modelwright.stages.validate import Asked, Gate, OutputParity, cosine_bound, parity
+from modelwright.stages.validate import Asked, Gate, OutputParity, cosine_bound, is_quantized, parity
 from modelwright.targets import (
     OpTally,
     Placement,
@@ -44,7 +44,11 @@ def run_check(artifact: str, plain: str, workdir: str, params: TargetGate, data:
     spec = SessionSpec(graph_optimization="disabled", provider_options=dict(params.provider_options))
     placed = placed_and_used(artifact, target, spec, computed.use)
     progress("comparing with the CPU", 0.8)
-    outputs = _compared_with_cpu(plain, feeds, computed.answers, params)
+    # A chip computes floats as fp16 at best.
+    claimed = params.precision if is_quantized(params.precision) else "fp16"
+    gate = Gate(precision=claimed, outputs=params.outputs, task=params.task, elsewhere=True)
+    asked = Asked(feeds[: len(computed.answers)], gate, data.random)
+    outputs = _compared_with_cpu(plain, computed.answers, asked)
     outcome = _outcome(target, params, placed, computed, outputs)
     Path(workdir, ANSWER).write_text(dumps(outcome), encoding="utf-8")
     return outcome
@@ -81,16 +85,13 @@ def _dims(graph: Graph, feed: Mapping[str, Any]) -> dict[str, int]:
     return found
 
 
-def _compared_with_cpu(
-    plain: str, feeds: Sequence[Mapping[str, Any]], answers: Sequence[Mapping[str, Any]], params: TargetGate
-) -> tuple[OutputParity, ...]:
-    """Fewer answers than samples where a simulator is slow."""
+def _compared_with_cpu(plain: str, answers: Sequence[Mapping[str, Any]], asked: Asked) -> tuple[OutputParity, ...]:
+    """By what each output is, as the gate does. Fewer answers than samples where a simulator is slow."""
     if not answers:
         return ()
-    fed = feeds[: len(answers)]
     with open_as_meant(plain) as session:
-        wanted = [session.run(feed) for feed in fed]
-    return parity(wanted, answers, Asked(fed, Gate(precision=params.precision), random=True))
+        wanted = [session.run(feed) for feed in asked.feeds]
+    return parity(wanted, answers, asked)
 
 
 def _outcome(
@@ -98,9 +99,7 @@ def _outcome(
 ) -> CheckOutcome:
     facts, soc = placed.facts, target.soc
     ours = sum(share.nodes for share in placed.eps if share.ep == target.provider.name)
-    # A chip computes floats as fp16 at best.
-    bound = min(cosine_bound(params.precision), cosine_bound("fp16"))
-    passed, reason, fix = _verdict(target, placed, computed, outputs, bound)
+    passed, reason, fix = _verdict(target, placed, computed, outputs)
     # It goes into the manifest, where no path of this machine belongs.
     reason = None if reason is None else _FOLDERS.sub("", reason)
     return CheckOutcome(
@@ -115,7 +114,7 @@ def _outcome(
         on_target=ours,
         left=_left(placed),
         samples=len(computed.answers),
-        bound=bound,
+        bound=min(cosine_bound(params.precision), cosine_bound("fp16")),
         outputs=outputs,
         compute_s=computed.seconds,
         installed=any(found.provider == target.provider for found in installed_plugins()),
@@ -129,9 +128,7 @@ def _left(placed: Placement) -> tuple[OpTally, ...]:
 _Verdict = tuple[bool | None, str | None, str | None]
 
 
-def _verdict(
-    target: Target, placed: Placement, computed: Computed, outputs: tuple[OutputParity, ...], bound: float
-) -> _Verdict:
+def _verdict(target: Target, placed: Placement, computed: Computed, outputs: tuple[OutputParity, ...]) -> _Verdict:
     see = f"run `wright analyze --target {target}` to see what the EP takes"
     if placed.status == "unknown":
         return None, f"it could not be asked here: {placed.reason}", placed.fix
@@ -146,18 +143,19 @@ def _verdict(
         return False, f"it fails while computing: {computed.problem.cause}", computed.problem.fix
     if not computed.answers:
         return None, computed.unfinished or "nothing was computed", "ask a machine that has the device"
-    return _compared(outputs, bound)
+    return _compared(outputs)
 
 
-def _compared(outputs: tuple[OutputParity, ...], bound: float) -> _Verdict:
+def _compared(outputs: tuple[OutputParity, ...]) -> _Verdict:
     """By numbers that may be near each other: a class or an index flips where two of them are nearly equal."""
     fix = "compare tensor by tensor with `wright debug --target`"
     for item in outputs:
         if item.identical or item.equal is not None:
             continue
-        if item.cosine is None:
+        if item.reason is not None:
             return False, f"its answers are no numbers: output {item.output}: {item.reason}", fix
-        if item.cosine < bound:
-            words = f"output {item.output}: cosine {item.cosine:.5f} to the CPU's answer, {bound} is needed"
+        wrong = next((measure for measure in item.measures if not measure.passed), None)
+        if wrong is not None:
+            words = f"output {item.output}, judged as {item.kind} beside the CPU's answer: {wrong.detail}"
             return False, f"it computes something else: {words}", fix
     return True, None, None

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import field
+
 from modelwright._dataclass import dataclass
 from modelwright.stages.stage import Stage
-from modelwright.stages.validate import OutputParity
+from modelwright.stages.validate import OutputKind, OutputParity
 from modelwright.targets import OpTally, catalogue, library_digest, parse_target
 from modelwright.worker import RemoteTask
 
@@ -21,9 +24,12 @@ class CheckParams:
 
 @dataclass(frozen=True, kw_only=True)
 class TargetGate(CheckParams):
-    """With the precision that the artifact claims: how far the target's answers may be from the CPU's."""
+    """With the precision that the artifact claims, and what is known about its outputs: how far the target's answers
+    may be from the CPU's."""
 
     precision: str
+    outputs: Mapping[str, OutputKind] = field(default_factory=dict, hash=False)
+    task: str | None = None
 
 
 @dataclass(frozen=True)
@@ -72,7 +78,7 @@ def _settled(outcome: CheckOutcome) -> bool:
 
 CHECK = Stage(
     name="check",
-    version="1",
+    version="2",
     params=TargetGate,
     outcome=CheckOutcome,
     task=RemoteTask("modelwright.stages.check._run:run_check"),

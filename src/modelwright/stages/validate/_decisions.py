@@ -17,7 +17,8 @@ else:
 
 # A sequence of rows is read as text where one class, the blank, has so much of it.
 _BLANK, _LONGEST, _FEWEST_SYMBOLS = 0.3, 512, 10
-_SEEN = 0.25
+# Where a score counts as something; users of chances choose one of these, and what is a quarter beside it is near it.
+SEEN, _CHOSEN, _NEAR = 0.25, (0.3, 0.5), 0.25
 
 
 @dataclass(frozen=True)
@@ -81,9 +82,23 @@ def _edits(one: Sequence[int], other: Sequence[int]) -> int:
 
 def places(wanted: NDArray[Any], got: NDArray[Any]) -> ChangedDecisions:
     """Of scores between 0 and 1, the best of each place: what is seen no more, or seen where nothing was."""
-    lost = (wanted >= _SEEN) & (got < _SEEN / 2)
-    invented = (got >= _SEEN) & (wanted < _SEEN / 2)
-    return ChangedDecisions(int(lost.sum() + invented.sum()), int((wanted >= _SEEN).sum()), "places where something is")
+    lost = (wanted >= SEEN) & (got < SEEN / 2)
+    invented = (got >= SEEN) & (wanted < SEEN / 2)
+    return ChangedDecisions(int(lost.sum() + invented.sum()), int((wanted >= SEEN).sum()), "places where something is")
+
+
+def chances(wanted: NDArray[Any], got: NDArray[Any]) -> ChangedDecisions:
+    """Of chances between 0 and 1, which are rarely likely: what is likely no more and what is now, of all that either
+    finds likely. By the border that is crossed most; what was near it does not count."""
+    found = [_crossed(wanted, got, at) for at in _CHOSEN]
+    return max(found, key=lambda one: one.changed / max(one.asked, 1))
+
+
+def _crossed(wanted: NDArray[Any], got: NDArray[Any], at: float) -> ChangedDecisions:
+    likely, now = wanted >= at, got >= at
+    clear = np.abs(wanted - at) > _NEAR * at
+    changed, asked = int(((likely != now) & clear).sum()), int(likely.sum() + now.sum())
+    return ChangedDecisions(changed, asked, f"chances above {at}")
 
 
 def neighbours(wanted: NDArray[Any], got: NDArray[Any]) -> float:

@@ -17,16 +17,18 @@ from modelwright.stages.validate._ways import UnfedError, Ways, both_ways
 @dataclass(frozen=True)
 class Feeds:
     """`first` is empty where nothing suggests what could be made up; then, or where the export does not bear them,
-    others are sought from `made_up`."""
+    others are sought from `made_up`. `held_out` of them are rows that calibration did not use."""
 
     first: tuple[Mapping[str, Any], ...] = ()
     made_up: DataSource | None = None
+    held_out: int = 0
 
 
-def feeds_for(data: DataSource, graph: Graph, count: int) -> Feeds:
+def feeds_for(data: DataSource, graph: Graph, count: int, calibrated: int) -> Feeds:
     """Real data that does not fit the model, and inputs that are too large to be made up, are an InputError."""
     if not data.random:
-        return Feeds(tuple(samples(data, graph, count)))
+        found = samples(data, graph, count, after=calibrated)
+        return Feeds(tuple(found), held_out=found.held_out if calibrated else 0)
     try:
         return Feeds(tuple(samples(data, graph, count)), data)
     except NoGuessError:

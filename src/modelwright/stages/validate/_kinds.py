@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.stages.validate._types import OutputKind
 
@@ -18,7 +20,7 @@ else:
 # In the order in which they are asked; `last_hidden_state` is what encoders embed with, other states are handed on.
 _NAMES: tuple[tuple[str, OutputKind], ...] = (
     (r"last_hidden_state|embed|pooler", "embeddings"),
-    (r"past|present|state|cache|memory|^[hc]n$", "states"),
+    (r"past|present|state(?!ful)|cache|memory|^[hc]n$", "states"),
     (r"box|bbox|rect|coord|landmark", "boxes"),
     (r"mask|segment|depth|heatmap", "maps"),
     (r"logit|score|prob|class|label|softmax", "scores"),
@@ -33,13 +35,19 @@ _TASKS: dict[str, OutputKind] = {
 }
 # Boxes are four numbers; a picture has at least so many rows and columns.
 BOX, _PICTURE = 4, 8
+# Of places: what counts as seen, how few that are, and how nearly always is always.
+_LIKELY, _FEW, _ALWAYS = 0.25, 0.05, 0.999
+# Chances are near 0 or near 1, but for a few; what is often between is a picture, a share or a level.
+_UNSURE, _SELDOM = (0.2, 0.8), 0.2
 
 
 def kind_of(name: str, answers: Sequence[NDArray[Any]], task: str | None) -> OutputKind:
     """Of an output of numbers."""
     named = next((kind for pattern, kind in _NAMES if re.search(pattern, name, re.IGNORECASE)), None)
-    if named in (None, "boxes", "scores") and stacked_axis(answers) is not None:
+    if named in (None, "boxes", "scores") and stacked(answers) is not None:
         return "detections"
+    if named in (None, "scores") and are_chances(answers):
+        return "chances"
     if is_picture(answers[0]) and (named == "scores" or (named is None and _is_one_map(answers))):
         return "maps"
     return named or _TASKS.get(task or "") or ("scores" if are_shares(answers) else "other")
@@ -54,6 +62,15 @@ def are_classes(name: str, answers: Sequence[NDArray[Any]]) -> bool:
 
 def _is_one_map(answers: Sequence[NDArray[Any]]) -> bool:
     return all(answer.shape[1] == 1 and within_one(answer) for answer in answers)
+
+
+def are_chances(answers: Sequence[NDArray[Any]]) -> bool:
+    """Whether every number stands for itself: between 0 and 1, no shares of a whole, no picture, some likely."""
+    if is_picture(answers[0]) or are_shares(answers) or not all(map(within_one, answers)):
+        return False
+    values = np.concatenate([answer.ravel() for answer in answers])
+    unsure = (values > _UNSURE[0]) & (values < _UNSURE[1])
+    return bool(values.max() >= 0.5 and unsure.mean() <= _SELDOM)
 
 
 def within_one(values: NDArray[Any]) -> bool:
@@ -72,17 +89,62 @@ def are_shares(answers: Sequence[NDArray[Any]]) -> bool:
     return bool(np.allclose(sums, 1.0, atol=1e-3)) and min(float(answer.min()) for answer in answers) >= 0.0
 
 
-def stacked_axis(answers: Sequence[NDArray[Any]]) -> int | None:
-    """Where a detector stacks boxes, in pixels, and scores between 0 and 1: (1, 84, 8400) or (1, 25200, 85)."""
+@dataclass(frozen=True)
+class Stacked:
+    """How a detector stacks boxes, in pixels, scores between 0 and 1, and maybe more (the coefficients of masks):
+    (1, 84, 8400), (1, 25200, 85), (1, 37, 8400).
+
+    `axis` is where they are stacked and `scored` the first column that is no score. `objectness`: the first score says
+    whether there is anything, and the others what. `centred`: boxes are a middle and a size, not two corners.
+    """
+
+    axis: int
+    scored: int
+    objectness: bool
+    centred: bool
+
+    def scores(self, table: NDArray[Any]) -> NDArray[Any]:
+        """Of a table (columns, places), a row for each class."""
+        found = table[BOX : self.scored]
+        return found[1:] * found[:1] if self.objectness else found
+
+    def corners(self, boxes: NDArray[Any]) -> NDArray[Any]:
+        first, second = boxes[:2].astype(np.float64), boxes[2:].astype(np.float64)
+        return np.concatenate([first - second / 2, first + second / 2] if self.centred else [first, second])
+
+    def table(self, answer: NDArray[Any]) -> NDArray[Any]:
+        """(columns, places)."""
+        return np.moveaxis(answer, self.axis, 1).reshape(answer.shape[self.axis], -1)
+
+
+def stacked(answers: Sequence[NDArray[Any]]) -> Stacked | None:
+    """None where it is no such output: a few of many places are seen, and boxes are larger than scores."""
     first = answers[0]
-    if first.ndim != 3 or len({answer.shape for answer in answers}) > 1:
+    if first.ndim != 3 or first.shape[0] != 1 or len({answer.shape for answer in answers}) > 1:
         return None
     axis = 1 if first.shape[1] < first.shape[2] else 2
     if not BOX < first.shape[axis] <= first.shape[3 - axis]:
         return None
     columns = np.moveaxis(np.stack(answers), axis + 1, 0).reshape(first.shape[axis], -1)
-    boxes, scores = columns[:BOX], columns[BOX:]
-    return axis if float(boxes.max()) > 2.0 and within_one(scores) else None
+    scored = BOX + _leading(within_one(column) for column in columns[BOX:])
+    boxes, scores = columns[:BOX], columns[BOX:scored]
+    if not len(scores) or float(boxes.max()) <= 2.0 or (scored < len(columns) and not _rare(scores)):
+        return None
+    corners = bool((boxes[2:] >= boxes[:2]).mean() > _ALWAYS)
+    return Stacked(axis, scored, _has_objectness(scores), not corners)
+
+
+def _leading(flags: Iterable[bool]) -> int:
+    return sum(1 for _ in itertools.takewhile(bool, flags))
+
+
+def _rare(scores: NDArray[Any]) -> bool:
+    return float(np.mean(scores > _LIKELY)) < _FEW
+
+
+def _has_objectness(scores: NDArray[Any]) -> bool:
+    """Classes that are told of every place, also where nothing is, need one number that says where something is."""
+    return len(scores) > 1 and not _rare(scores[1:].max(axis=0)) and _rare(scores[0])
 
 
 def slice_axis(answer: NDArray[Any]) -> int | None:

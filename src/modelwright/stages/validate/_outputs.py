@@ -88,6 +88,7 @@ def _numbers(name: str, pairs: Pairs, feeds: Sequence[Mapping[str, Any]], asked:
         identical=found.identical == found.samples > 0,
         reason=problem,
         measures=seen,
+        finite=any(bool(np.isfinite(_plain(one)).any()) for one, _ in pairs),
     )
 
 

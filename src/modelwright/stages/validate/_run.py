@@ -13,6 +13,7 @@ from modelwright.data import DataSource
 from modelwright.errors import WrightError
 from modelwright.graph import Graph, ValueSpec, external_data, load, summary
 from modelwright.models import NoGuessError
+from modelwright.stages.validate._clipped import beyond_calibration
 from modelwright.stages.validate._fed import Feeds, compared, feeds_for
 from modelwright.stages.validate._types import (
     NOT_RUN,
@@ -47,11 +48,12 @@ def run_validate(candidate: str, reference: str, workdir: str, params: Gate, dat
     checks = [_checker(graph, export), same]
     found = NOT_TRIED
     # Data that fits neither model is the user's affair; data that fits only the export is the artifact's.
-    feeds = feeds_for(data, graph, affordable(params.samples, candidate, reference)) if same.passed else Feeds()
+    count = affordable(params.samples, candidate, reference)
+    feeds = feeds_for(data, graph, count, params.calibrated) if same.passed else Feeds()
     try:
         if same.passed:
             found = compared(candidate, reference, graph, params, feeds)
-        words = f"{found.samples} samples" if same.passed else "not tried"
+        words = _samples(found, feeds, params) if same.passed else "not tried"
         checks.append(GateCheck("runs on the CPU", same.passed, words))
     except NoGuessError as error:
         checks.append(GateCheck("runs on the CPU", None, f"{NOT_RUN} ({error.problem}: {error.cause})"))
@@ -74,12 +76,28 @@ def run_validate(candidate: str, reference: str, workdir: str, params: Gate, dat
         as_executed=found.as_executed,
         as_written=found.as_written,
         kernels=found.kernels,
-        note=found.note,
+        note="; ".join(filter(None, (found.note, _unlike(graph, feeds, params)))) or None,
         engine=found.engine,
         seconds=time.perf_counter() - began,
+        held_out=min(feeds.held_out, found.samples) if params.calibrated and found.samples else None,
     )
     Path(workdir, REPORT).write_text(dumps(outcome), encoding="utf-8")
     return outcome
+
+
+def _unlike(graph: Graph, feeds: Feeds, gate: Gate) -> str | None:
+    return beyond_calibration(graph, feeds.first) if feeds.first and gate.calibrated else None
+
+
+def _samples(found: Ways, feeds: Feeds, gate: Gate) -> str:
+    """What was compared on, and whether calibration had seen it."""
+    words = f"{found.samples} samples"
+    if not gate.calibrated:
+        return words
+    fresh = min(feeds.held_out, found.samples)
+    if fresh == found.samples:
+        return f"{words}, none of them used to calibrate"
+    return f"{words}, {fresh or 'none'} of them held out from calibration: more rows would judge it better"
 
 
 def _checker(graph: Graph, export: Graph) -> GateCheck:
@@ -141,6 +159,10 @@ def _verdicts(found: Ways, gate: Gate) -> list[GateCheck]:
     broken = next((item for item in outputs if item.reason is not None), None)
     if broken is not None:
         return [GateCheck("comparable outputs", False, f"{broken.output}: {broken.reason}")]
+    empty = [item.output for item in outputs if not item.finite]
+    if empty and len(empty) == sum(item.equal is None for item in outputs):
+        words = f"nothing finite was compared: {', '.join(empty)} of the export hold NaN or infinity only"
+        return [GateCheck("comparable outputs", None, words), *_equal(outputs, gate)]
     whole = GateCheck("comparable outputs", True, f"{len(outputs)} outputs")
     return [whole, *_measured(found), *_equal(outputs, gate)]
 

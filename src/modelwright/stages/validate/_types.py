@@ -13,7 +13,7 @@ from modelwright.worker import RemoteTask
 
 UNKNOWN = "runs; accuracy unknown: no real data"
 NOT_RUN = "not run: give real data"
-OutputKind = Literal["scores", "boxes", "detections", "embeddings", "states", "maps", "other"]
+OutputKind = Literal["scores", "chances", "boxes", "detections", "embeddings", "states", "maps", "other"]
 CLOSE = "close to the export"
 Way = Literal["as executed", "as written"]
 # How close an artifact must stay to its export: cosine of the worst output, by the precision it claims.
@@ -53,13 +53,17 @@ class ValidateParams:
 class Gate(ValidateParams):
     """What the artifact claims: its precision, and that the machines it is for never saturate 8-bit products.
 
-    `inherited`: nothing here made that precision, the model came with it, and what it costs is not asked.
+    `inherited`: nothing here made that precision, the model came with it, and what it costs is not asked. `calibrated`:
+    so many rows of the data found the ranges, so others are judged as far as there are. `elsewhere`: another machine
+    computed it, which may round floats inside, so no slice of them is asked for more than not to be destroyed.
     """
 
     precision: str
     exact_products: bool = False
     task: str | None = None
     inherited: bool = False
+    calibrated: int = 0
+    elsewhere: bool = False
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,7 @@ class OutputParity:
     """One output against the export: worst sample. `reason` says why it cannot be compared.
 
     Numbers have a cosine, and a `kind`, which says by which `measures` they are judged. `equal` is for what is right or
-    wrong (classes, masks, words): the share that is the same.
+    wrong (classes, masks, words): the share that is the same. `finite`: the export gave a number to compare with.
     """
 
     output: str
@@ -99,6 +103,7 @@ class OutputParity:
     identical: bool
     reason: str | None
     measures: tuple[Measure, ...] = ()
+    finite: bool = True
 
 
 @dataclass(frozen=True)
@@ -130,7 +135,8 @@ class ValidateOutcome:
     A quantized artifact is computed twice: `as_executed` by onnxruntime's own kernels on this CPU, and `as_written`,
     which is what its graph says without the limits of these kernels. The first decides and fills `outputs`, unless
     this CPU saturates where the artifact's will not, or only other stages than quantization are judged. `engine` is
-    what computed on this CPU; `seconds` is what all of it took.
+    what computed on this CPU; `seconds` is what all of it took. `held_out` of the samples were not used to calibrate;
+    null where nothing was calibrated with real data.
     """
 
     passed: bool | None
@@ -148,6 +154,7 @@ class ValidateOutcome:
     note: str | None
     engine: str | None = None
     seconds: float | None = None
+    held_out: int | None = None
 
 
 def is_quantized(precision: str) -> bool:
@@ -173,7 +180,7 @@ def top1_bound(precision: str) -> float:
 
 VALIDATE = Stage(
     name="validate",
-    version="9",
+    version="10",
     params=Gate,
     outcome=ValidateOutcome,
     task=RemoteTask("modelwright.stages.validate._run:run_validate"),
