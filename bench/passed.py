@@ -3,7 +3,8 @@
 Each is built for cpu (w8a8) and for qnn-npu (w8a16, w8a8). Beside the gate's word stands the drop of the task's metric
 against the float model with 95 % bounds of paired resampling: of cpu builds as this CPU executes them, of qnn-npu
 builds as their graph says. A row misses when a build passed although it lost more than the bound of its metric, or
-failed although it is surely within it. A refusal is no miss, and is listed.
+failed although it is surely within it. A refusal is no miss, nor is a build that the gate passes and the target's own
+simulator computes otherwise; both are listed.
 
 All of it takes hours, so it may be done in pieces: every row is written when it is there, and a row that the same
 stages made is not made again. `python -m bench.passed NAME ...` does the named models only.
@@ -68,6 +69,7 @@ def summed(rows: list[dict[str, Any]]) -> dict[str, Any]:
         "rows": sorted(rows, key=lambda row: order.index(_name(row))),
         "refused": [_name(row) for row in rows if "drop" not in row],
         "not_reached": missing,
+        "target_says_no": [_name(row) for row in built if row["gate"] and row["passed"] is False],
         "passed_but_useless": [_name(row) for row in built if row["miss"] == "passed but useless"],
         "failed_but_good": [_name(row) for row in built if row["miss"] == "failed but good"],
         "met": not missing and all(row.get("miss") is None for row in built),
@@ -150,10 +152,11 @@ def _row(trained: zoo.Trained, wanted: tuple[str, str], made: Made | WrightError
     lost = zoo.drop(trained, before, after)
     gate = made.result.components[0].validation
     row |= {"passed": made.result.passed, "float": trained.value(before), "built": trained.value(after)}
-    # Where the target could not be asked, the gate's own word counts.
-    word = gate.passed if made.result.passed is None else made.result.passed
-    row |= {**asdict(lost), "samples": len(before), "miss": _miss(word, lost, trained.bound)}
     check = made.result.components[0].check
+    # Where the target could not be asked, the gate's own word counts; what the target computes otherwise the metric,
+    # which is of the graph as written, does not see.
+    word = None if check is not None and check.passed is False else gate.passed
+    row |= {**asdict(lost), "samples": len(before), "miss": _miss(word, lost, trained.bound)}
     row |= {"gate": gate.passed, "target_says": None if check is None else check.reason or check.passed}
     row |= {"gate_worst_cosine": gate.worst_cosine, "gate_samples": gate.samples, "gate_note": gate.note}
     row |= {"gate_says_no": [f"{check.name}: {check.detail}" for check in gate.checks if check.passed is False]}

