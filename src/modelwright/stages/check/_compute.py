@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from modelwright.errors import WrightError
+from modelwright.stages.check._types import TOO_LONG
 from modelwright.targets import BoundSession
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Computed:
 
     def _give_up(self) -> None:
         if self.problem is None and not self.answers:
-            self.unfinished = f"the simulated run did not end within {self._limit_s:g} s"
+            self.unfinished = f"{TOO_LONG} {self._limit_s:g} s"
 
 
 class _RunBeside(threading.Thread):

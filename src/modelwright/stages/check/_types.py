@@ -11,6 +11,8 @@ from modelwright.stages.validate import OutputKind, OutputParity
 from modelwright.targets import OpTally, catalogue, library_digest, parse_target
 from modelwright.worker import RemoteTask
 
+TOO_LONG = "the simulated run did not end within"
+
 
 @dataclass(frozen=True)
 class CheckParams:
@@ -72,7 +74,10 @@ def _library(params: CheckParams) -> dict[str, str]:
 
 
 def _settled(outcome: CheckOutcome) -> bool:
-    """A no may be another answer tomorrow, and so may an unknown of an EP that is installed: devices come and go."""
+    """A no may be another answer tomorrow, and so may an unknown of an EP that is installed: devices come and go, and a
+    machine that was busy may be quiet."""
+    if outcome.passed is None and (outcome.reason or "").startswith(TOO_LONG):
+        return False
     return outcome.passed is True or not outcome.installed or (outcome.opened and outcome.passed is None)
 
 
