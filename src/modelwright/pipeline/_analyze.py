@@ -15,16 +15,19 @@ from modelwright.models import FileDigest, OnnxSource, model_files, recorded_inp
 from modelwright.pipeline._recipe import Recipe
 from modelwright.pipeline._resolve import RecipeChoices, resolve_recipe
 from modelwright.plans import DiskModel, Model, Node, NodeResult, Plan, Ref, run_all
+from modelwright.stages.check import FailingPart, run_look
 from modelwright.stages.optimize import OPTIMIZE, PRESETS, OptimizeParams, passes
 from modelwright.stages.place import PLACE, PlaceParams
 from modelwright.stages.quantize import QUANTIZE
 from modelwright.store import Store
 from modelwright.targets import Placement, Target
-from modelwright.vocabulary import OnProgress
+from modelwright.vocabulary import OnProgress, Progress, silent
+from modelwright.worker import run
 
 _OPSETS = (17, 21)
 # Enough for ranges that are only asked to exist: placement looks at types and shapes, not at accuracy.
 _TRIAL_SAMPLES = 1
+_LOOK_S = 300.0
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,8 @@ class TriedChange:
 class Analysis:
     """The answer for one target. `tried` is every change that was tried; only those that help are suggested.
 
-    `model` is what the user named, `files` what it is, by content.
+    `model` is what the user named, `files` what it is, by content. `part`: where the EP failed, the smallest
+    part of the model that it fails on alone.
     """
 
     model: str
@@ -63,6 +67,7 @@ class Analysis:
     placement: Placement
     suggestions: tuple[Suggestion, ...]
     tried: tuple[TriedChange, ...]
+    part: FailingPart | None = None
 
     @property
     def supported(self) -> bool | None:
@@ -114,10 +119,17 @@ def analyze_all(
         question = _Question(model, DiskModel.at(model), opened, on_progress)
         found = question.placements(targets)
         tried = question.trials([target for target in targets if suggest and _to_gain(found[target])])
+        parts = {target: question.part(target, found[target]) for target in targets if suggest}
     files = model_files(model)
     return tuple(
         Analysis(
-            str(model), str(target), files, found[target], _offered(tried, target, found), _told(tried.get(target, ()))
+            model=str(model),
+            target=str(target),
+            files=files,
+            placement=found[target],
+            suggestions=_offered(tried, target, found),
+            tried=_told(tried.get(target, ())),
+            part=parts.get(target),
         )
         for target in targets
     )
@@ -158,6 +170,14 @@ class _Question:
         for (target, trial), node in zip(pairs, nodes, strict=True):
             tried[target].append(_TrialEnd(trial, None, trial.why) if node is None else _ended(trial, results[node.id]))
         return tried
+
+    def part(self, target: Target, found: Placement) -> FailingPart | None:
+        """What it fails on; not kept, as a failure is not."""
+        if found.status != "failed":
+            return None
+        (self.on_progress or silent)(Progress(f"looking for the smallest part that fails on {target}"))
+        result = run(run_look.call(str(self.path), str(target), str(found.reason)), timeout=_LOOK_S)
+        return result.value if result.ok else None
 
     def _placed(self, model: Model | Ref, target: Target) -> Node[PlaceParams, Placement]:
         return Node(PLACE, PlaceParams(str(target)), {"model": model}, f"{self.path.stem} on {target}")

@@ -28,6 +28,8 @@ def render_analyses(found: Analyses, console: rich.console.Console) -> None:
             console.print(rich.text.Text(f"  chip: {placed.facts.assumed}"), soft_wrap=True)
         if placed.status == "placed":
             _render_placed(placed, console)
+        if analysis.part is not None:
+            console.print(rich.text.Text(f"  {analysis.part.words}"), soft_wrap=True)
         for suggestion in analysis.suggestions:
             console.print(_offer(suggestion), soft_wrap=True)
         _render_tried(analysis, console)

@@ -276,6 +276,14 @@ def _agreement(result: BuildResult, console: rich.console.Console) -> None:
         console.print(rich.text.Text.assemble("greedy texts: ", word, f": {found.detail}"), soft_wrap=True)
 
 
+def _failing_part(asked: CheckOutcome, console: rich.console.Console) -> None:
+    if asked.part is None:
+        return
+    console.print(rich.text.Text(f"  {asked.part.words}"), soft_wrap=True)
+    for way in asked.part.avoided_by:
+        console.print(rich.text.Text(f"  tried on it: {way.title} ({way.how}): {way.result}"), soft_wrap=True)
+
+
 def _left_out(component: Built, console: rich.console.Console) -> None:
     """What the model could take and the graph does not."""
     first = component.stages[0].outcome
@@ -294,6 +302,7 @@ def _gate(component: Built, console: rich.console.Console) -> None:
         style = "red" if asked.passed is False else "yellow"
         words = ("target", style), f": {asked.reason}; {asked.fix}"
         console.print(rich.text.Text.assemble(*words), soft_wrap=True)
+        _failing_part(asked, console)
     for check in component.validation.checks:
         if check.passed is False:
             words = (f"gate: {check.name}", "red"), f": {check.detail}"

@@ -111,7 +111,12 @@ def test_what_the_npu_cannot_open_has_not_passed_and_is_delivered_with_that_mark
     path = conv_between(tmp_path, "Gelu", opset=20)
     found = mw.build(path, "qnn-npu:soc=sm8350", precision="fp32", compile=False, output=tmp_path / "out")
     assert found.passed is False
-    assert "Snapdragon 888 has none" in found[0].components[0].check.reason
+    asked = found[0].components[0].check
+    assert "Snapdragon 888 has none" in asked.reason
+    # The Convs beside it are taken: only the Gelu fails alone.
+    assert asked.part.operators == ("Gelu gelu_b",)
+    assert (asked.part.of, asked.part.minimal) == (3, True)
+    assert "Snapdragon 888 has none" in asked.part.reason
     assert (tmp_path / "out/model.onnx").exists()
     assert '"passed": false' in (tmp_path / "out/wright.json").read_text()
 
@@ -129,6 +134,7 @@ def test_numbers_that_only_the_cpu_can_hold_fail_on_the_npu(tmp_path):
     assert asked.opened
     assert built.passed is False
     assert "the CPU" in asked.reason or "no numbers" in asked.reason
+    assert asked.part is None or set(asked.part.operators) <= {"Mul up", "Mul down"}
 
 
 @needs_simulator

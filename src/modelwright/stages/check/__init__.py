@@ -3,11 +3,30 @@
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy_names
-from modelwright.stages.check._types import CHECK, CheckOutcome, CheckParams, TargetGate
+from modelwright.stages.check._types import (
+    CHECK,
+    OPENS,
+    Avoided,
+    CheckOutcome,
+    CheckParams,
+    FailingPart,
+    TargetGate,
+)
 
 if TYPE_CHECKING:
+    from modelwright.stages.check._part import run_look
     from modelwright.stages.check._run import run_check
 else:
-    __getattr__ = lazy_names(__name__, run_check="_run")
+    __getattr__ = lazy_names(__name__, run_check="_run", run_look="_part")
 
-__all__ = ["CHECK", "CheckOutcome", "CheckParams", "TargetGate", "run_check"]
+__all__ = [
+    "CHECK",
+    "OPENS",
+    "Avoided",
+    "CheckOutcome",
+    "CheckParams",
+    "FailingPart",
+    "TargetGate",
+    "run_check",
+    "run_look",
+]

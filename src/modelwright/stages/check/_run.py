@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,16 @@ from modelwright.data import DataSource, samples
 from modelwright.errors import InputError
 from modelwright.graph import Graph, count_macs, load
 from modelwright.stages.check._compute import Computed
-from modelwright.stages.check._types import CheckOutcome, TargetGate
+from modelwright.stages.check._part import smallest_part
+from modelwright.stages.check._types import (
+    COMPUTES,
+    DIFFERS,
+    NO_NUMBERS,
+    OPENS,
+    CheckOutcome,
+    TargetGate,
+    kind_of_failure,
+)
 from modelwright.stages.validate import Asked, Gate, OutputParity, cosine_bound, is_quantized, parity
 from modelwright.targets import (
     OpTally,
@@ -50,6 +60,9 @@ def run_check(artifact: str, plain: str, workdir: str, params: TargetGate, data:
     asked = Asked(feeds[: len(computed.answers)], gate, data.random)
     outputs = _compared_with_cpu(plain, computed.answers, asked)
     outcome = _outcome(target, params, placed, computed, outputs)
+    if params.look and kind_of_failure(outcome.reason or ""):
+        progress("looking for the smallest part that fails", 0.9)
+        outcome = replace(outcome, part=smallest_part(plain, params, str(outcome.reason)))
     Path(workdir, ANSWER).write_text(dumps(outcome), encoding="utf-8")
     return outcome
 
@@ -133,14 +146,14 @@ def _verdict(target: Target, placed: Placement, computed: Computed, outputs: tup
     if placed.status == "unknown":
         return None, f"it could not be asked here: {placed.reason}", placed.fix
     if placed.status == "failed":
-        return False, f"it does not open: {placed.reason}", placed.fix
+        return False, f"{OPENS}: {placed.reason}", placed.fix
     if placed.virtual:
         words = "the EP's virtual device tells what it takes but cannot compute"
         return None, f"this machine has no such device; {words}", "ask a machine that has it"
     if not any(share.ep == target.provider.name for share in placed.eps):
         return False, "it takes no node of the model", see
     if computed.problem is not None:
-        return False, f"it fails while computing: {computed.problem.cause}", computed.problem.fix
+        return False, f"{COMPUTES}: {computed.problem.cause}", computed.problem.fix
     if not computed.answers:
         return None, computed.unfinished or "nothing was computed", "ask a machine that has the device"
     return _compared(outputs)
@@ -153,9 +166,9 @@ def _compared(outputs: tuple[OutputParity, ...]) -> _Verdict:
         if item.identical or item.equal is not None:
             continue
         if item.reason is not None:
-            return False, f"its answers are no numbers: output {item.output}: {item.reason}", fix
+            return False, f"{NO_NUMBERS}: output {item.output}: {item.reason}", fix
         wrong = next((measure for measure in item.measures if not measure.passed), None)
         if wrong is not None:
             words = f"output {item.output}, judged as {item.kind} beside the CPU's answer: {wrong.detail}"
-            return False, f"it computes something else: {words}", fix
+            return False, f"{DIFFERS}: {words}", fix
     return True, None, None

@@ -12,15 +12,19 @@ from modelwright.targets import OpTally, catalogue, library_digest, parse_target
 from modelwright.worker import RemoteTask
 
 TOO_LONG = "the simulated run did not end within"
+OPENS, COMPUTES, DIFFERS = "it does not open", "it fails while computing", "it computes something else"
+NO_NUMBERS = "its answers are no numbers"
 
 
 @dataclass(frozen=True)
 class CheckParams:
-    """`target` in its text form. `limit_s` bounds what a simulator may compute; a device always ends."""
+    """`target` in its text form. `limit_s` bounds what a simulator may compute; a device always ends. `look` is for the
+    smallest part that fails, where the target fails on the model."""
 
     target: str
     samples: int = 2
     limit_s: float = 60.0
+    look: bool = True
     provider_options: tuple[tuple[str, str], ...] = ()
 
 
@@ -35,10 +39,49 @@ class TargetGate(CheckParams):
 
 
 @dataclass(frozen=True)
+class Avoided:
+    """What was tried on the failing part alone: the words for it, how a recipe says it, and whether it passed."""
+
+    title: str
+    how: str
+    passed: bool | None
+    result: str
+
+
+@dataclass(frozen=True)
+class FailingPart:
+    """Operators that fail on the target by themselves as the whole model does, on made-up inputs. `minimal`: none of
+    them can be left out; else the time or the tries were over."""
+
+    operators: tuple[str, ...]
+    of: int
+    reason: str
+    minimal: bool
+    avoided_by: tuple[Avoided, ...]
+    tries: int
+    seconds: float
+
+    @property
+    def words(self) -> str:
+        shown = ", ".join(self.operators[:4]) + (f" and {len(self.operators) - 4} more" if self.operators[4:] else "")
+        rest = "" if self.minimal else "; there may be a smaller one"
+        found = (
+            f"{shown} ({len(self.operators)} of {self.of} operators, {self.tries} tries, {self.seconds:.0f} s{rest})"
+        )
+        return f"the smallest part that fails alone: {found}: {self.reason}"
+
+
+def kind_of_failure(reason: str) -> str:
+    """How it fails, without what it says about the model at hand."""
+    return next((kind for kind in (OPENS, COMPUTES, DIFFERS, NO_NUMBERS) if reason.startswith(kind)), "")
+
+
+@dataclass(frozen=True)
 class CheckOutcome:
     """`passed`: the target opened the artifact and computed what the CPU computes. None: it could not be asked, or did
     not compute; `reason` and `fix` say why, as they do for a no.
 
+    `part` is the smallest part of the model that fails alone, where one was found.
     `nodes` counts what runs, `on_target` what the target has of it, `left` the operators it leaves to another EP.
     """
 
@@ -57,6 +100,7 @@ class CheckOutcome:
     outputs: tuple[OutputParity, ...]
     compute_s: float | None
     installed: bool
+    part: FailingPart | None = None
 
     @property
     def worst_cosine(self) -> float | None:

@@ -1,0 +1,136 @@
+"""The smallest part of a model that a target fails on, and what avoids it: each try is a child of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from modelwright._lazy import lazy
+from modelwright._scratch import scratch
+from modelwright.data import DataSource
+from modelwright.graph import model_bytes
+from modelwright.stages.check._cut import Cuttable, told
+from modelwright.stages.check._types import OPENS, Avoided, CheckOutcome, FailingPart, TargetGate, kind_of_failure
+from modelwright.worker import RemoteTask, run, task
+
+if TYPE_CHECKING:
+    import onnx
+else:
+    onnx = lazy("onnx")
+
+# What looking for it may take; a model above the size is not cut, because every try writes its part again.
+TRIES, SECONDS = 24, 60.0
+_LARGEST = 256 << 20
+_TRY_S = 60.0
+_FEW = 8
+_CHECK: RemoteTask[CheckOutcome] = RemoteTask("modelwright.stages.check._run:run_check")
+Places = tuple[int, ...]
+
+
+def smallest_part(model: str, params: TargetGate, reason: str) -> FailingPart | None:
+    """What fails in the same way as the whole, with everything left out that can be; None where the model cannot be cut
+    or where what fails is gone as soon as it is."""
+    if model_bytes(model) > _LARGEST:
+        return None
+    hunt = _Hunt(Cuttable(onnx.load(model)), params, kind_of_failure(reason))
+    with scratch("part") as folder:
+        hunt.folder = Path(folder)
+        return hunt.result() if hunt.fails(hunt.all) else None
+
+
+@task
+def run_look(model: str, target: str, reason: str) -> FailingPart | None:
+    """For a model that a target does not open, whatever its precision is."""
+    return smallest_part(model, TargetGate(target=target, precision="fp32"), f"{OPENS}: {reason}")
+
+
+class _Hunt:
+    def __init__(self, model: Cuttable, params: TargetGate, kind: str) -> None:
+        self.model, self.kind, self.folder = model, kind, Path()
+        self.params = replace(params, samples=1, limit_s=min(params.limit_s, _TRY_S / 2), look=False)
+        self.all: Places = tuple(range(len(model.operators)))
+        self.tries, self.began = 0, time.monotonic()
+        self._seen: dict[Places, str | None] = {}
+
+    def result(self) -> FailingPart:
+        places = self._narrowed()
+        places, minimal = self._without_each(places)
+        nodes = [self.model.operators[place] for place in places]
+        return FailingPart(
+            operators=tuple(map(told, nodes)),
+            of=len(self.all),
+            reason=self._seen[places] or "",
+            minimal=minimal,
+            avoided_by=self._avoided(nodes),
+            tries=self.tries,
+            seconds=time.monotonic() - self.began,
+        )
+
+    def fails(self, places: Places) -> bool:
+        """As the whole does. What cannot be cut out does not count."""
+        if places not in self._seen:
+            part = self.model.part([self.model.operators[place] for place in places]) if places else None
+            outcome = None if part is None else self._asked(part)
+            self._seen[places] = None if outcome is None or outcome.passed is not False else outcome.reason
+        return kind_of_failure(self._seen[places] or "") == self.kind
+
+    def _narrowed(self) -> Places:
+        """The fewest first operators that fail; of them those that the last one needs; of those the fewest last."""
+        end = self._least(len(self.all), lambda count: self.all[:count])
+        places = self.all[:end]
+        needed = self.model.ancestors(self.model.operators[places[-1]])
+        above = tuple(place for place in places if place in needed)
+        places = above if above != places and not self._spent() and self.fails(above) else places
+        return places[-self._least(len(places), lambda count: places[-count:]) :]
+
+    def _least(self, count: int, chosen: Callable[[int], Places]) -> int:
+        good = 0
+        while count - good > 1 and not self._spent():
+            middle = (good + count) // 2
+            if self.fails(chosen(middle)):
+                count = middle
+            else:
+                good = middle
+        return count
+
+    def _without_each(self, places: Places) -> tuple[Places, bool]:
+        """Left out one by one; whether every one was tried in vain."""
+        if len(places) > _FEW:
+            return places, False
+        for place in places:
+            fewer = tuple(one for one in places if one != place)
+            if self._spent():
+                return places, False
+            if fewer and self.fails(fewer):
+                return self._without_each(fewer)
+        return places, True
+
+    def _avoided(self, nodes: Sequence[onnx.NodeProto]) -> tuple[Avoided, ...]:
+        part = self.model.part(nodes, floats=True)
+        whole = self.model.part(nodes)
+        if part is None or whole is None or len(part.graph.node) == len(whole.graph.node) or self._spent():
+            return ()
+        outcome = self._asked(part)
+        names = ", ".join(f'"{node.name}"' for node in nodes)
+        how = f"[quantize] nodes_to_exclude = [{names}]"
+        if outcome is None:
+            return ()
+        answer = {True: "passes", None: "opens, but was not computed"}.get(outcome.passed, str(outcome.reason))
+        return (Avoided("left in float", how, outcome.passed, answer),)
+
+    def _asked(self, part: onnx.ModelProto) -> CheckOutcome | None:
+        """A child that dies is a failure of another kind."""
+        self.tries += 1
+        path = self.folder / f"{self.tries}.onnx"
+        onnx.save(part, path)
+        data = DataSource(specs=self.model.feeds(part))
+        call = _CHECK.call(artifact=str(path), plain=str(path), workdir=str(self.folder), params=self.params, data=data)
+        result = run(call, timeout=_TRY_S)
+        path.unlink()
+        return result.value if result.ok else None
+
+    def _spent(self) -> bool:
+        return self.tries >= TRIES or time.monotonic() - self.began > SECONDS

@@ -1,0 +1,84 @@
+"""Parts of a model as models of their own: the same numbers as in the whole, with and without their Q/DQ pairs."""
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+
+from ep.check.test_check import attention, needs_simulator, vision
+from modelwright.data import DataSource, generate
+from modelwright.stages.check import TargetGate, _part
+from modelwright.stages.check._cut import Cuttable, told
+from modelwright.stages.check._part import TRIES, smallest_part
+from modelwright.stages.check._types import DIFFERS
+from modelwright.stages.quantize import QuantizeParams, run_quantize
+
+
+@pytest.fixture
+def quantized(tmp_path):
+    (tmp_path / "out").mkdir()
+    params = QuantizeParams("w8a16", op_types=("all",))
+    run_quantize(str(vision(tmp_path)), str(tmp_path / "out"), params, DataSource())
+    return Cuttable(onnx.load(tmp_path / "out/model.onnx"))
+
+
+def answers(model, feeds, names=None):
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return dict(zip([one.name for one in session.get_outputs()], session.run(names, feeds), strict=True))
+
+
+def test_every_operator_can_be_cut_out_and_all_of_them_are_the_whole(quantized):
+    assert {node.op_type for node in quantized.operators}.isdisjoint({"QuantizeLinear", "DequantizeLinear"})
+    for node in quantized.operators:
+        part = quantized.part([node])
+        assert [one.op_type for one in part.graph.node].count(node.op_type) == 1
+        answers(part, generate(quantized.feeds(part), 0))
+    whole = quantized.part(quantized.operators)
+    feeds = generate(quantized.feeds(whole), 0)
+    (expected,) = answers(quantized.model, feeds).values()
+    (found,) = answers(whole, feeds).values()
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_a_part_in_floats_has_no_pairs_and_the_weights_they_stand_for(quantized):
+    conv = [node for node in quantized.operators if node.op_type == "Conv"][:1]
+    pairs, floats = quantized.part(conv), quantized.part(conv, floats=True)
+    assert [node.op_type for node in floats.graph.node] == ["Conv"]
+    feeds = generate(quantized.feeds(pairs), 0)
+    (one,), (other,) = answers(pairs, feeds).values(), answers(floats, feeds).values()
+    # What passes the range of the pair behind it is clipped; the rest is the same.
+    assert np.median(np.abs(one - other)) < 0.01 * np.abs(other).max()
+
+
+def test_what_a_part_is_fed_lies_in_the_range_of_its_pair(quantized):
+    part = quantized.part([quantized.operators[2]])
+    (spec,) = quantized.feeds(part)
+    assert spec.fill.kind == "uniform"
+    assert spec.fill.low < 0 < spec.fill.high
+
+
+@needs_simulator
+def test_what_the_target_computes_rightly_has_no_failing_part(tmp_path):
+    assert smallest_part(str(attention(tmp_path)), TargetGate(target="qnn-npu", precision="fp32"), DIFFERS) is None
+
+
+def test_the_smallest_part_is_found_within_the_tries(quantized, monkeypatch):
+    """The search itself, with an answer for each part that costs nothing."""
+    guilty = {"Sigmoid sigmoid", "Mul silu"}
+    asked = []
+
+    def fails(self, places):
+        self.tries += 1
+        asked.append(places)
+        self._seen[places] = DIFFERS
+        return guilty <= {told(self.model.operators[place]) for place in places}
+
+    monkeypatch.setattr(_part._Hunt, "fails", fails)
+    monkeypatch.setattr(_part._Hunt, "_avoided", lambda self, nodes: ())
+    found = _part._Hunt(quantized, TargetGate(target="cpu", precision="w8a16"), DIFFERS).result()
+    assert set(found.operators) == guilty
+    assert found.minimal
+    assert len(asked) < TRIES
+    assert "Sigmoid sigmoid, Mul silu (2 of 9 operators" in found.words
