@@ -28,12 +28,13 @@ if TYPE_CHECKING:
     from modelwright.pipeline import Recipe
     from modelwright.store import Store
     from modelwright.targets import Target
-    from modelwright.vocabulary import Data, Progress, Result
+    from modelwright.vocabulary import Data, PixelInputs, Progress, Result
     from modelwright.worker import limited
 
 _WHERE = {
     "Arm": ("measure", "Arm"),
     "Data": ("vocabulary", "Data"),
+    "PixelInputs": ("vocabulary", "PixelInputs"),
     "Progress": ("vocabulary", "Progress"),
     "Recipe": ("pipeline", "Recipe"),
     "Result": ("vocabulary", "Result"),
@@ -59,6 +60,7 @@ _WHERE = {
 __all__ = [
     "Arm",
     "Data",
+    "PixelInputs",
     "Progress",
     "Recipe",
     "Result",

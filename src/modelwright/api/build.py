@@ -17,7 +17,7 @@ from modelwright.models import BuildSource, HfSource, OnnxSource, Source, Source
 from modelwright.pipeline import BuildFailure, Builds, Plans, Recipe, RecipeChoices, TargetPlan
 from modelwright.store import Store, unwritten
 from modelwright.targets import Target, parse_target, parse_targets
-from modelwright.vocabulary import Data, OnProgress, as_data
+from modelwright.vocabulary import Data, OnProgress, PixelInputs, as_data
 
 Targets = str | Target | Sequence[str | Target]
 AnyRecipe = str | Path | Mapping[str, Any] | Recipe
@@ -38,6 +38,7 @@ def build(
     seed: int | None = None,
     compile: bool | None = None,
     provider_options: Mapping[str, str] | None = None,
+    inputs: PixelInputs | None = None,
     max_drop: str | float | Allowance | None = None,
     force: bool = False,
     task: str | None = None,
@@ -53,7 +54,8 @@ def build(
 
     Without `targets`: what the recipe is for, else cpu. With several, `output` gets a folder for each. `force` keeps
     passes whose operators the target's EP does not claim. `provider_options` go to the EP wherever it compiles or is
-    asked. What the store has is not made again. `max_drop` is what may be lost of the metric of `task` on the labelled
+    asked. `inputs` is how the finished model takes its images: bytes, channels last, not normalized. What the store has
+    is not made again. `max_drop` is what may be lost of the metric of `task` on the labelled
     `data`: "1%" of the model's own, 0.01 in its unit, "1pt".
     """
     allowed = as_allowance(max_drop)
@@ -68,6 +70,7 @@ def build(
         opset=opset,
         dims=tuple((dims or {}).items()),
         provider_options=tuple(sorted((provider_options or {}).items())),
+        inputs=inputs,
     )
     with opened(store) as place, drawing(place.root.parent):
         recipes = _recipes(source, targets, recipe, choices)
@@ -105,6 +108,7 @@ def plan(
     seed: int | None = None,
     compile: bool | None = None,
     provider_options: Mapping[str, str] | None = None,
+    inputs: PixelInputs | None = None,
     task: str | None = None,
     revision: str | None = None,
     random_weights: bool = False,
@@ -126,6 +130,7 @@ def plan(
         opset=opset,
         dims=tuple((dims or {}).items()),
         provider_options=tuple(sorted((provider_options or {}).items())),
+        inputs=inputs,
     )
     with unwritten(), opened(store) if store is not None else Store(read_only=True) as place:
         recipes = _recipes(source, targets, recipe, choices, planning=True)

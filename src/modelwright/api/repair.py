@@ -111,6 +111,8 @@ def _recipe(
 def _recorded(build: Path, calibrated_on: str | None) -> Recipe:
     """The recipe of a build. Its data is named without the place where it was."""
     made = pipeline.make_recipe(dict(models.read_build(build).recipe), str(build / models.MANIFEST))
+    # The float model that it is repaired from takes its images in the same way already.
+    made = replace(made, inputs=None)
     if calibrated_on is not None:
         return replace(made, data=replace(made.data, source=calibrated_on))
     name = made.data.source.rpartition(":")[0] if made.data.function else made.data.source

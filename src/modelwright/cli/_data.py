@@ -12,12 +12,30 @@ from modelwright.cli._completing import data_names, files
 from modelwright.cli._options import parse_pairs
 from modelwright.cli._types import SEED, ImageSize, Numbers, Ratio
 from modelwright.errors import UsageError
-from modelwright.vocabulary import Data, Layout
+from modelwright.vocabulary import Data, Layout, PixelInputs, PixelType
 
 F = TypeVar("F", bound=Callable[..., Any])
 _HELP = "Samples: .npz, .npy, folder, images, text, CSV, JSONL, file.py:function, `datasets` id, random."
 # What only means something about data that is named.
 _ABOUT = ("scale", "mean", "std", "size", "layout", "column", "labels", "split", "processor")
+
+
+def pixel_options(function: F) -> F:
+    """How the finished model takes its images; hands the command `inputs`, None where nothing was said."""
+
+    @click.option("--input-type", type=click.Choice(get_args(PixelType)), help="Images are taken as bytes.")
+    @click.option("--input-layout", type=click.Choice(get_args(Layout)), help="Where images have their channels.")
+    @click.option("--input-scale", type=Ratio(), help="The model multiplies pixels with this itself, such as 1/255.")
+    @click.option("--input-mean", type=Numbers(), help="And takes this off: a number, or one per channel (a,b,c).")
+    @click.option("--input-std", type=Numbers(), help="And divides by this, likewise.")
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        names = {"dtype": "input_type", **{word: f"input_{word}" for word in ("layout", "scale", "mean", "std")}}
+        said = {field: kwargs.pop(option) for field, option in names.items()}
+        given = any(value is not None for value in said.values())
+        return function(*args, inputs=PixelInputs(**said) if given else None, **kwargs)
+
+    return wrapper  # type: ignore[return-value]
 
 
 def data_options(*, required: bool = False, partly: bool = False) -> Callable[[F], F]:

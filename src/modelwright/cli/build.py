@@ -10,7 +10,7 @@ import click
 from modelwright.cli._building import folder_options, run_build, words
 from modelwright.cli._call import VerbCall, answer
 from modelwright.cli._completing import pass_names, precision_names
-from modelwright.cli._data import data_options
+from modelwright.cli._data import data_options, pixel_options
 from modelwright.cli._options import (
     Output,
     dim_option,
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 @click.option("--force", is_flag=True, help="Keep passes whose operators the target's EP does not claim.")
 @dim_option
 @click.option("--opset", type=int, help="The opset the model must have.")
+@pixel_options
 @data_options(partly=True)
 @click.option("--compile/--no-compile", default=None, help="EPContext; default: when the target names a chip.")
 @ep_option

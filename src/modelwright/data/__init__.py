@@ -37,6 +37,13 @@ from modelwright.data._open import (
     open_data,
     require_there,
 )
+from modelwright.data._pixels import (
+    ImageInput,
+    as_taken,
+    image_inputs,
+    moved,
+    specs_as_taken,
+)
 from modelwright.data._prepare import (
     Preparer,
 )
@@ -60,6 +67,7 @@ __all__ = [
     "Drawn",
     "DrawnRow",
     "Feeder",
+    "ImageInput",
     "Preparer",
     "Row",
     "Rows",
@@ -68,6 +76,7 @@ __all__ = [
     "Samples",
     "TakenInput",
     "UserFunction",
+    "as_taken",
     "bearable",
     "by_number",
     "check_inputs",
@@ -78,7 +87,9 @@ __all__ = [
     "drawn",
     "first_feeds",
     "generate",
+    "image_inputs",
     "keep_arrays",
+    "moved",
     "open_data",
     "read_array",
     "read_npz",
@@ -86,6 +97,7 @@ __all__ = [
     "require_there",
     "samples",
     "source_for",
+    "specs_as_taken",
     "split",
     "try_data",
 ]

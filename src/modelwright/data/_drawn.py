@@ -14,13 +14,14 @@ from modelwright._json import dumps
 from modelwright._lazy import lazy
 from modelwright._scratch import scratch
 from modelwright.data._open import open_data
+from modelwright.data._pixels import as_taken, image_inputs
 from modelwright.data._prepare import Preparer
 from modelwright.data._rows import Row
-from modelwright.data._source import DataSource, Drawn, DrawnRow, samples
+from modelwright.data._source import DataSource, Drawn, DrawnRow, Samples, samples
 from modelwright.errors import InputError
-from modelwright.graph import load
+from modelwright.graph import Graph, load, summary
 from modelwright.models import sizes_in
-from modelwright.vocabulary import Data, OnProgress
+from modelwright.vocabulary import Data, OnProgress, PixelInputs
 from modelwright.worker import progress, run, task
 
 if TYPE_CHECKING:
@@ -86,9 +87,10 @@ def _draw(data: Data, count: int, folder: Path, on_progress: OnProgress | None) 
     return run(draw_rows.call(data, str(folder), count), timeout=_PATIENCE_S, on_progress=on_progress).unwrap()
 
 
-def data_sizes(data: Data, model: Path, count: int) -> dict[str, int]:
-    """The symbolic dimensions that the first sample shows; `count` of them will be needed."""
-    return run(read_sizes.call(_once(data, count), str(model)), timeout=_PATIENCE_S).unwrap()
+def data_sizes(data: Data, model: Path, count: int, pixels: PixelInputs | None = None) -> dict[str, int]:
+    """The symbolic dimensions that the first sample shows; `count` of them will be needed. `pixels` is how the finished
+    model takes its images."""
+    return run(read_sizes.call(_once(data, count), str(model), pixels), timeout=_PATIENCE_S).unwrap()
 
 
 def data_shapes(data: Data, count: int) -> dict[str, tuple[int, ...]]:
@@ -101,11 +103,11 @@ def _once(data: Data, count: int) -> DataSource:
     return replace(source, drawn=shared.draw(data, count, None)) if source.unread and shared is not None else source
 
 
-def try_data(source: DataSource, model: Path | None = None) -> None:
-    """Raise what is wrong with the data now, before anything expensive: with its first sample as the model takes it,
-    or with its first row where there is no model yet."""
+def try_data(source: DataSource, model: Path | None = None, pixels: PixelInputs | None = None) -> None:
+    """Raise what is wrong with the data now, before anything expensive: with its first sample as the finished model
+    takes it, or with its first row where there is no model yet."""
     if not source.random:
-        run(try_first.call(source, None if model is None else str(model)), timeout=_PATIENCE_S).unwrap()
+        run(try_first.call(source, None if model is None else str(model), pixels), timeout=_PATIENCE_S).unwrap()
 
 
 def first_feeds(
@@ -127,9 +129,19 @@ def draw_rows(data: Data, folder: str, count: int) -> Drawn:
 
 
 @task
-def read_sizes(source: DataSource, model: str) -> dict[str, int]:
+def read_sizes(source: DataSource, model: str, pixels: PixelInputs | None = None) -> dict[str, int]:
     graph = load(model)
-    return sizes_in(next(iter(samples(source, graph, 1))), graph)
+    sample = next(iter(_taken(source, graph, pixels)))
+    for image in () if pixels is None else image_inputs(summary(graph).inputs, pixels):
+        if image.moved is not None:
+            back = [image.moved.index(axis) for axis in range(len(image.moved))]
+            sample = {**sample, image.name: sample[image.name].transpose(back)}
+    return sizes_in(sample, graph)
+
+
+def _taken(source: DataSource, graph: Graph, pixels: PixelInputs | None) -> Samples:
+    found = samples(source, graph, 1)
+    return found if pixels is None else replace(found, signature=as_taken(summary(graph).inputs, pixels))
 
 
 @task
@@ -155,9 +167,9 @@ def read_feeds(source: DataSource, model: str, rows: int | None, like: Sequence[
 
 
 @task
-def try_first(source: DataSource, model: str | None) -> None:
+def try_first(source: DataSource, model: str | None, pixels: PixelInputs | None = None) -> None:
     if model is not None:
-        next(iter(samples(source, load(model), 1)))
+        next(iter(_taken(source, load(model), pixels)))
         return
     rows = source.rows()
     first = next((row for _, row in rows.chosen(source.data, 1)), None)

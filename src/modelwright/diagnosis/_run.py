@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from modelwright.diagnosis._types import (
     WeightScore,
 )
 from modelwright.errors import InputError
-from modelwright.graph import ModelSummary, dtype_name, summary
+from modelwright.graph import ModelSummary, ValueSpec, dtype_name, summary
 from modelwright.targets import Target, products_saturate, read_cpu
 from modelwright.worker import SoFar, progress, task
 
@@ -134,6 +135,9 @@ def _strangers(sides: _Sides) -> str | None:
     wanted, got = sides.wanted, sides.got
     if set(wanted.inputs) != set(got.inputs):
         return f"the inputs differ: {', '.join(wanted.inputs)} and {', '.join(got.inputs)}"
+    unlike = _unlike_inputs(summary(wanted.graph).inputs, summary(got.graph).inputs)
+    if unlike is not None:
+        return unlike
     inner = [
         pair for pair in sides.matching.pairs if pair.tensor in wanted.makers and pair.tensor not in wanted.outputs
     ]
@@ -141,6 +145,20 @@ def _strangers(sides: _Sides) -> str | None:
     whole = len(wanted.makers) <= len(wanted.outputs)
     if not inner and not sides.weights and not (named and whole):
         return "no tensor and no weight of the quantized model has a counterpart in the float model"
+    return None
+
+
+def _unlike_inputs(wanted: Sequence[ValueSpec], got: Sequence[ValueSpec]) -> str | None:
+    """Why one array cannot feed both: bytes and floats, or other sizes."""
+    others = {value.name: value for value in got}
+    for value in wanted:
+        other = others[value.name]
+        pairs = list(zip(value.shape or (), other.shape or (), strict=False))
+        sizes = all(one == two for one, two in pairs if isinstance(one, int) and isinstance(two, int))
+        floats = [str(item.dtype).startswith(("float", "bfloat")) for item in (value, other)]
+        if floats[0] != floats[1] or not sizes or len(value.shape or ()) != len(other.shape or ()):
+            words = " and ".join(f"{item.dtype}{list(item.shape or ())}" for item in (value, other))
+            return f"the input {value.name} differs: {words}; build the float model with the same [inputs]"
     return None
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from modelwright._dataclass import dataclass
 from modelwright.data import DataSource, drawn, try_data
-from modelwright.errors import WrightError
+from modelwright.errors import UsageError, WrightError
 from modelwright.models import HfSource, OnnxSource, fetch, recorded_inputs
 from modelwright.pipeline._decoding import Decoding, decoding
 from modelwright.pipeline._import import foresee_import, import_model
@@ -185,6 +185,12 @@ class Work:
 
 
 def work_for(head: Head, recipe: Recipe, writes: Decoding | None, data: DataSource | None, *, force: bool) -> Work:
+    if recipe.inputs is not None and (writes is not None or len(head.subjects) > 1):
+        raise UsageError(
+            "the inputs of a model of several graphs cannot be changed",
+            cause=f"it has {', '.join(subject.name for subject in head.subjects)}",
+            fix="leave [inputs] out, or build the graph that sees images by itself",
+        )
     if writes is None:
         subjects = tuple(replace(subject, data=data) for subject in head.subjects)
         return Work(tuple(route(subject, recipe, force=force) for subject in subjects))
@@ -288,7 +294,7 @@ def _try_early(
     else:
         new = any(peek_node(store, export_node(source, recipe)) is None for recipe in recipes)
     for one in real if new else ():
-        try_data(one, model)
+        try_data(one, model, next(recipe.inputs for recipe in recipes if recipe.data == one.data))
 
 
 def imported(source: OnnxSource, first: StageResult[Any]) -> Head:

@@ -9,13 +9,14 @@ from typing import Any
 
 from modelwright._dataclass import dataclass
 from modelwright._json import digest
-from modelwright.data import DataSource
+from modelwright.data import DataSource, specs_as_taken
 from modelwright.models import HfSource
 from modelwright.pipeline._recipe import Recipe
 from modelwright.plans import Model, ModelInput, Node, Ref
 from modelwright.stages.check import CHECK, CheckOutcome, TargetGate
 from modelwright.stages.compile import COMPILE, CompileOutcome, CompileParams
 from modelwright.stages.export import EXPORT, ExportOutcome, ExportParams
+from modelwright.stages.inputs import INPUTS
 from modelwright.stages.optimize import OPTIMIZE, OptimizeOutcome, OptimizeParams, find_pass
 from modelwright.stages.place import CLAIM, ClaimParams
 from modelwright.stages.quantize import QUANTIZE, QuantizeOutcome, QuantizeParams, integer_products, steps_of
@@ -75,14 +76,19 @@ def route(subject: BuildSubject, recipe: Recipe, *, force: bool = False) -> Rout
     makers: list[Node[Any, Any]] = []
     model: Model | Ref = subject.exported
     needs: tuple[Node[Any, Any], ...] = ()
-    if (optimized := optimize_node(subject, recipe)) is not None:
+    if recipe.inputs is not None:
+        makers.append(Node(INPUTS, recipe.inputs, {"model": model}, subject.label))
+        model = Ref(makers[0])
+        subject = replace(subject, inputs=specs_as_taken(subject.inputs, recipe.inputs))
+    reference = model
+    if (optimized := optimize_node(subject, model, recipe)) is not None:
         makers.append(optimized)
         model = Ref(optimized)
         needs = () if force else tuple(_claims(subject, model, recipe))
     if (quantized := quantize_node(subject, model, recipe, needs)) is not None:
         makers.append(quantized)
         model = Ref(quantized)
-    gate = _gate(subject, model, recipe, needs)
+    gate = _gate(subject, (model, reference), recipe, needs)
     compiled = _compiled(subject, model, recipe, gate)
     return Route(subject, tuple(makers), gate, compiled, _check(subject, model, compiled, recipe, gate))
 
@@ -101,13 +107,15 @@ def export_node(source: HfSource, recipe: Recipe) -> Node[ExportParams, ExportOu
     )
 
 
-def optimize_node(subject: BuildSubject, recipe: Recipe) -> Node[OptimizeParams, OptimizeOutcome] | None:
+def optimize_node(
+    subject: BuildSubject, model: Model | Ref, recipe: Recipe
+) -> Node[OptimizeParams, OptimizeOutcome] | None:
     """None where there is nothing to do."""
     params = recipe.optimize
     if params is None or not (params.passes or params.fix_dims or params.opset or not subject.sized):
         return None
     waits = None if subject.sized else READER
-    return Node(OPTIMIZE, params, {"model": subject.exported}, subject.label, open=waits)
+    return Node(OPTIMIZE, params, {"model": model}, subject.label, open=waits)
 
 
 def _claims(subject: BuildSubject, model: Ref, recipe: Recipe) -> Iterator[Node[Any, Any]]:
@@ -155,8 +163,13 @@ def calibration_rows(recipe: Recipe) -> int:
 
 
 def _gate(
-    subject: BuildSubject, model: Model | Ref, recipe: Recipe, needs: tuple[Node[Any, Any], ...]
+    subject: BuildSubject,
+    models: tuple[Model | Ref, Model | Ref],
+    recipe: Recipe,
+    needs: tuple[Node[Any, Any], ...],
 ) -> Node[Any, Any]:
+    """The finished model, and what it was made from."""
+    model, reference = models
     params = recipe.validation
     precision, exact, kernels = gate_conditions(recipe)
     data, used = calibration_of(subject, recipe, seed=params.seed), calibration_rows(recipe)
@@ -170,7 +183,7 @@ def _gate(
             inherited=recipe.quantize is None,
             calibrated=used,
         ),
-        {"candidate": model, "reference": subject.exported},
+        {"candidate": model, "reference": reference},
         subject.label,
         given={"data": data},
         marks={**_identity(subject, "data", data, params.samples + used), **kernels},

@@ -117,7 +117,12 @@ def _steps(recipe: Recipe, name: str, planned: _Planned, known: Mapping[str, For
     if planned.work is not None and planned.work.agree is not None:
         yield _step("all", known[planned.work.agree.id], name)
     if planned.work is None:
-        present = {"optimize": recipe.optimize, "quantize": recipe.quantize, "validate": recipe.validation}
+        present = {
+            "inputs": recipe.inputs,
+            "optimize": recipe.optimize,
+            "quantize": recipe.quantize,
+            "validate": recipe.validation,
+        }
         for stage, section in {**present, "compile": recipe.compile, "check": recipe.check}.items():
             if section is not None:
                 yield PlannedStage("each", stage, "later", None)

@@ -20,12 +20,12 @@ from modelwright.stages.export import ExportParams
 from modelwright.stages.optimize import OptimizeParams
 from modelwright.stages.quantize import QuantizeParams
 from modelwright.stages.validate import ValidateParams
-from modelwright.vocabulary import Data, Sized
+from modelwright.vocabulary import Data, PixelInputs, Sized
 
 Layer = dict[str, Any]
 _SEALED = "seal"
 _STAGES = ("export", "optimize", "quantize", "compile")
-_SECTIONS = (*_STAGES, "check", "validation")
+_SECTIONS = ("inputs", *_STAGES, "check", "validation")
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,7 @@ class Recipe:
     target: str = _told("What it is for, for example qnn-npu:soc=x-elite.")
     precision: str = _told("The precision the finished artifact must measure.")
     export: ExportParams | None = _told("Hugging Face sources only.")
+    inputs: PixelInputs | None = _told("Images as the finished model takes them; null as the source does.", None)
     optimize: OptimizeParams | None
     quantize: QuantizeParams | None
     data: Data = _told("Real samples; a word alone is its source.", Data())
@@ -134,6 +135,11 @@ def make_recipe(layer: Layer, origin: str) -> Recipe:
 def make_data(value: object) -> Data:
     """The table [data] of a recipe that was checked."""
     return typed(Data, _data_table({"data": value}).get("data", value))
+
+
+def make_pixels(value: object) -> PixelInputs | None:
+    """The table [inputs] of a recipe that was checked."""
+    return None if value is None else typed(PixelInputs, value)
 
 
 def _data_table(layer: Layer) -> Layer:

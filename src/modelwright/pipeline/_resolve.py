@@ -7,18 +7,19 @@ from pathlib import Path
 from typing import Any
 
 from modelwright._dataclass import dataclass
+from modelwright._json import plain
 from modelwright.data import DataSource, data_shapes, data_sizes, require_there
 from modelwright.errors import UsageError
 from modelwright.graph import shared
 from modelwright.models import HfSource, OnnxSource, model_facts, processor_hints, sized_dims
 from modelwright.pipeline._conflicts import refuse_conflicts
-from modelwright.pipeline._recipe import Layer, Recipe, make_data, make_recipe, merged, require_layer
+from modelwright.pipeline._recipe import Layer, Recipe, make_data, make_pixels, make_recipe, merged, require_layer
 from modelwright.pipeline._weights import settle_weights
 from modelwright.stages.optimize import PRESETS, resolve_passes
 from modelwright.stages.quantize import QuantizeParams, canonical, steps_of
 from modelwright.stages.validate import ValidateParams
 from modelwright.targets import Target, catalogue, on_this_host, parse_target
-from modelwright.vocabulary import Data, Sized
+from modelwright.vocabulary import Data, PixelInputs, Sized
 
 DEFAULT_PASSES = ("portable",)
 # Made-up inputs show that a graph was put together rightly, and no more of them would show more.
@@ -46,6 +47,7 @@ class RecipeChoices:
     opset: int | None = None
     dims: tuple[tuple[str, int], ...] = ()
     provider_options: tuple[tuple[str, str], ...] = ()
+    inputs: PixelInputs | None = None
 
 
 def resolve_recipe(
@@ -121,6 +123,7 @@ def _defaults(source: OnnxSource | HfSource, target: Target) -> Layer:
     return {
         "policy_version": catalogue().policy_version,
         "export": export,
+        "inputs": None,
         "optimize": {"passes": list(DEFAULT_PASSES)},
         "quantize": None,
         "compile": compiled,
@@ -142,6 +145,8 @@ def _said(choices: RecipeChoices, layer: Layer, target: Target) -> Layer:
     elif choices.compile:
         _require_compiler(target)
         said["compile"] = {"target": str(target)}
+    if choices.inputs is not None and choices.inputs.changes:
+        said["inputs"] = {key: value for key, value in plain(choices.inputs).items() if value}
     if choices.provider_options:
         _give_options(said, layer, choices.provider_options, target)
     return said
@@ -163,12 +168,12 @@ def _give_options(said: Layer, layer: Layer, options: tuple[tuple[str, str], ...
 def _data(choices: RecipeChoices, layer: Layer, source: OnnxSource | HfSource) -> Data:
     """What was said replaces the recipe's data as a whole; how many and by which seed can be said alone.
 
-    A Hugging Face model brings its own processor.
+    A Hugging Face model brings its own processor, unless it is to take pixels as they are.
     """
     data = choices.data or make_data(layer.get("data", {}))
     require_there(data)
     seed = data.seed if choices.seed is None else choices.seed
-    own = source.folder if isinstance(source, HfSource) and not data.random else None
+    own = source.folder if isinstance(source, HfSource) and not data.random and not layer["inputs"] else None
     return replace(data, samples=choices.samples or data.samples, seed=seed, processor=data.processor or own)
 
 
@@ -230,7 +235,8 @@ def _sizes(model: Path, layer: Layer, said: dict[str, int], *, planning: bool) -
     symbolic = set(model_facts(model).symbolic)
     if not symbolic and not said:
         return ()
-    seen = data_sizes(data, model, _samples(layer)) if not data.random and symbolic - said.keys() else {}
+    pixels = make_pixels(layer.get("inputs"))
+    seen = data_sizes(data, model, _samples(layer), pixels) if not data.random and symbolic - said.keys() else {}
     hints = processor_hints(Path(data.processor or model.parent).expanduser())
     return sized_dims(shared(model), said, seen, hints)
 

@@ -18,6 +18,7 @@ from modelwright.stages.check import CheckOutcome
 from modelwright.stages.compile import CompileOutcome
 from modelwright.stages.decode import AgreeOutcome
 from modelwright.stages.export import ExportOutcome, Link
+from modelwright.stages.inputs import InputsOutcome
 from modelwright.stages.optimize import OptimizeOutcome
 from modelwright.stages.quantize import QuantizeOutcome
 from modelwright.stages.validate import ValidateOutcome
@@ -27,6 +28,7 @@ from modelwright.vocabulary import InputSpec
 _OUTCOMES: Mapping[str, type] = {
     "import": ImportOutcome,
     "export": ExportOutcome,
+    "inputs": InputsOutcome,
     "optimize": OptimizeOutcome,
     "quantize": QuantizeOutcome,
     "validate": ValidateOutcome,

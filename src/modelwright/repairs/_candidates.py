@@ -230,7 +230,7 @@ class Candidates:
         exported = ModelInput(import_model(self._store, self._model, self._model.stem).artifact)
         self._inputs = recorded_inputs(self._model)
         self._subject = BuildSubject(self._model.stem, self._model.stem, self._inputs, exported)
-        optimize = optimize_node(self._subject, self._recipe)
+        optimize = optimize_node(self._subject, self._subject.exported, self._recipe)
         self._optimized = exported if optimize is None else self._run(optimize).model
         with model_paths(self._store, {"model": self._optimized}) as paths:
             named = all_named(load(paths["model"]).model)

@@ -12,6 +12,7 @@ from modelwright.report._units import human_bytes
 from modelwright.stages.check import CheckOutcome
 from modelwright.stages.compile import CompileOutcome
 from modelwright.stages.export import ExportOutcome
+from modelwright.stages.inputs import InputsOutcome
 from modelwright.stages.optimize import OptimizeOutcome
 from modelwright.stages.quantize import QuantizeOutcome
 from modelwright.stages.validate import ValidateOutcome
@@ -135,6 +136,8 @@ def _story(stage: StageResult[Any]) -> str:
         case ExportOutcome():
             parts = [f"{part.name} by {part.strategy}, {part.nodes} nodes" for part in outcome.components]
             return f"{outcome.model_class}: {'; '.join(parts)}"
+        case InputsOutcome():
+            return _inputs(outcome)
         case OptimizeOutcome():
             return _optimize(outcome)
         case QuantizeOutcome():
@@ -146,6 +149,12 @@ def _story(stage: StageResult[Any]) -> str:
         case CheckOutcome():
             return _check(outcome)
     return ""
+
+
+def _inputs(outcome: InputsOutcome) -> str:
+    words = ", ".join(f"{item.name} {item.before} → {item.after}" for item in outcome.changed) or "normalized inside"
+    same = "not compared" if outcome.reason is not None else f"the same answers to {outcome.relative_error:.1g}"
+    return f"{words}; {same}"
 
 
 def _optimize(outcome: OptimizeOutcome) -> str:

@@ -7,6 +7,7 @@ from modelwright.vocabulary._data import (
     as_data,
 )
 from modelwright.vocabulary._passed import weakest
+from modelwright.vocabulary._pixels import PixelInputs, PixelType
 from modelwright.vocabulary._progress import OnProgress, Progress, silent, within
 from modelwright.vocabulary._result import RESULT_VERSION, Result
 from modelwright.vocabulary._sized import GUESS, Origin, Sized
@@ -41,6 +42,8 @@ __all__ = [
     "ModelTask",
     "OnProgress",
     "Origin",
+    "PixelInputs",
+    "PixelType",
     "Progress",
     "Result",
     "Sized",

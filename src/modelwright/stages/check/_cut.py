@@ -68,9 +68,9 @@ class Cuttable:
         made = {name for node in kept for name in node.output if name}
         read = {name for node in kept for name in node.input if name}
         stored = [self._stored[name] for name in read if name in self._stored]
-        inputs = [self._border(name) for name in sorted(read - made - set(self._stored))]
-        outputs = [self._border(name) for name in sorted(made - read)]
-        if None in inputs or None in outputs or not outputs:
+        inputs = self._borders(read - made - set(self._stored))
+        outputs = self._borders(made - read)
+        if inputs is None or not outputs:
             return None
         graph = onnx.helper.make_graph(kept, "part", inputs, outputs, stored)
         ours = self.model
@@ -162,8 +162,12 @@ class Cuttable:
     def _array(self, name: str) -> NDArray[Any] | None:
         return onnx.numpy_helper.to_array(self._stored[name]) if name in self._stored else None
 
+    def _borders(self, names: set[str]) -> list[onnx.ValueInfoProto] | None:
+        found = [value for name in sorted(names) if (value := self._border(name)) is not None]
+        return found if len(found) == len(names) else None
+
     def _border(self, name: str) -> onnx.ValueInfoProto | None:
-        """The declaration of a tensor; a DequantizeLinear gives floats in the shape of what was quantized."""
+        """The declaration of a tensor, where all of its sizes are known."""
         value = self._declared.get(name)
         if value is None or not value.type.tensor_type.HasField("shape"):
             return None
