@@ -60,6 +60,7 @@ from modelwright.models._resolve import (
     resolve,
 )
 from modelwright.models._size_hints import (
+    PROCESSORS,
     pair,
     processor_hints,
     processor_image,
@@ -76,6 +77,7 @@ __all__ = [
     "MANIFEST",
     "MANIFEST_VERSION",
     "MODEL",
+    "PROCESSORS",
     "Architecture",
     "BuildCheck",
     "BuildFolder",

@@ -12,7 +12,7 @@ from modelwright._installed import installed
 from modelwright._json import dumps, plain
 from modelwright._output import SEAL, sealed
 from modelwright.errors import UsageError
-from modelwright.models import MANIFEST, MANIFEST_VERSION, HfSource, OnnxSource
+from modelwright.models import MANIFEST, MANIFEST_VERSION, PROCESSORS, HfSource, OnnxSource
 from modelwright.pipeline._build import SINGLE, BuildResult, Built
 from modelwright.pipeline._recipe import Recipe
 from modelwright.plans import MODEL, StageResult
@@ -138,9 +138,13 @@ def _stage(stage: StageResult[Any]) -> dict[str, Any]:
 
 
 def _companions(result: BuildResult) -> tuple[FileEntry, ...]:
-    """What an export kept beside its graphs: tokenizer, processor, configuration."""
+    """What an export kept beside its graphs: tokenizer, processor, configuration. A model that prepares images itself
+    has no use for a processor that does it once more."""
     first = result.components[0].stages[0]
-    return tuple(file for file in first.artifact.files if "/" not in file.name) if first.stage == EXPORT.name else ()
+    if first.stage != EXPORT.name:
+        return ()
+    untrue = PROCESSORS if result.recipe.inputs is not None else ()
+    return tuple(file for file in first.artifact.files if "/" not in file.name and file.name not in untrue)
 
 
 def _folder(result: BuildResult, component: Built) -> str:
