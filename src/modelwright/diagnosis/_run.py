@@ -32,6 +32,7 @@ from modelwright.worker import SoFar, progress, task
 
 _INSIDE = "inside a quantized group: making it an output would take the group apart"
 Ends = tuple[tuple[str, str, MatchKind], ...]
+Shape = tuple[int | str | None, ...]
 
 
 @dataclass(frozen=True)
@@ -153,13 +154,18 @@ def _unlike_inputs(wanted: Sequence[ValueSpec], got: Sequence[ValueSpec]) -> str
     others = {value.name: value for value in got}
     for value in wanted:
         other = others[value.name]
-        pairs = list(zip(value.shape or (), other.shape or (), strict=False))
-        sizes = all(one == two for one, two in pairs if isinstance(one, int) and isinstance(two, int))
         floats = [str(item.dtype).startswith(("float", "bfloat")) for item in (value, other)]
-        if floats[0] != floats[1] or not sizes or len(value.shape or ()) != len(other.shape or ()):
+        if floats[0] != floats[1] or not _shapes_agree(value.shape, other.shape):
             words = " and ".join(f"{item.dtype}{list(item.shape or ())}" for item in (value, other))
             return f"the input {value.name} differs: {words}; build the float model with the same [inputs]"
     return None
+
+
+def _shapes_agree(one: Shape | None, other: Shape | None) -> bool:
+    if one is None or other is None:
+        return True
+    sizes = zip(one, other, strict=False)
+    return len(one) == len(other) and all(a == b for a, b in sizes if isinstance(a, int) and isinstance(b, int))
 
 
 def _verdict(sides: _Sides, found: Streamed) -> tuple[DebugStatus, str | None]:

@@ -54,7 +54,7 @@ class _Side:
 
     def trace(self, runs: int) -> OpTrace:
         options = TraceOptions(session=self.arm.spec, runtime=self.arm.runtime)
-        return trace_subject(self.subject, self.arm.target, runs=runs, warmup=_WARMUP, options=options)
+        return trace_subject(self.subject, self.arm.target, "detail", runs=runs, warmup=_WARMUP, options=options)
 
 
 def _changes(base: _Side, arm: _Side, timed: ArmResult, tell: OnProgress) -> OperatorChanges:
@@ -87,6 +87,7 @@ class _Group:
 
     traces: list[Runs] = field(default_factory=list)
     kernels: Counter[str] = field(default_factory=Counter)
+    floats: set[str] = field(default_factory=set)
     converting: list[Runs] = field(default_factory=list)
     conversions: float = 0.0
 
@@ -130,6 +131,8 @@ def _add(group: _Group, operator: Operator, number: int, part: float, *, convert
         group.conversions += part
     elif number == 0:
         group.kernels[operator.op_type] += 1
+        if any(value.startswith("float") for value in (operator.inputs or ())[:1]):
+            group.floats.add(operator.op_type)
 
 
 def _type_of(operator: Operator, nodes: Mapping[str, ModelNode]) -> str:
@@ -175,7 +178,7 @@ def _change(name: str, base: _Group | None, arm: _Group | None, counts: tuple[in
         high_ms=highs[1] - lows[0],
         why="",
     )
-    return replace(found, why=_why(found))
+    return replace(found, why=_why(found, after.floats))
 
 
 def _middle(traces: Sequence[Runs]) -> float:
@@ -198,7 +201,7 @@ def median_interval(times: Sequence[float], alpha: float = 0.05) -> tuple[float,
     return ordered[rank], ordered[count - 1 - rank]
 
 
-def _why(row: OperatorChange) -> str:
+def _why(row: OperatorChange, floats: set[str]) -> str:
     """What the traces show about the type in the arm, and how the base has it."""
     if row.op_type == _EDGES:
         return "converted where they enter and leave the model"
@@ -206,10 +209,7 @@ def _why(row: OperatorChange) -> str:
         return "no operator of the model"
     if not row.kernels and not row.conversions:
         return "part of other kernels here"
-    integer = [name for name in row.kernels if is_integer_kernel(name)]
-    words = f"run as {_listed(integer)}" if integer else "run in float" if row.kernels else "part of other kernels"
-    if integer and len(integer) < len(row.kernels):
-        words += ", some in float"
+    words = _how_run(row, floats)
     if row.conversions:
         plural = "s" if row.conversions > 1 else ""
         words += f" with {row.conversions} conversion{plural} around them ({row.conversion_ms:.2g} ms)"
@@ -220,6 +220,18 @@ def _why(row: OperatorChange) -> str:
     elif set(row.base_kernels) - {row.op_type}:
         words += f"; the base as {_listed(row.base_kernels)}"
     return words
+
+
+def _how_run(row: OperatorChange, floats: set[str]) -> str:
+    """By what the kernels are and what they were fed."""
+    integer = [name for name in row.kernels if is_integer_kernel(name)]
+    others = [name for name in row.kernels if name not in integer]
+    words = [f"run as {_listed(integer)}"] if integer else []
+    if any(name in floats for name in others):
+        words.append("run in float")
+    elif others:
+        words.append("run on integers as they are")
+    return " or ".join(words) or "part of other kernels"
 
 
 def is_integer_kernel(op_type: str) -> bool:

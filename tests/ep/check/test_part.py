@@ -81,4 +81,4 @@ def test_the_smallest_part_is_found_within_the_tries(quantized, monkeypatch):
     assert set(found.operators) == guilty
     assert found.minimal
     assert len(asked) < TRIES
-    assert "Sigmoid sigmoid, Mul silu (2 of 9 operators" in found.words
+    assert "what fails alone: Sigmoid sigmoid, Mul silu (2 of 9 operators" in found.words

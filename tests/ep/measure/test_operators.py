@@ -25,6 +25,10 @@ def pair(tmp_path, monkeypatch):
             helper.make_node("Softplus", [f"c{index}"], [f"s{index}"], name=f"b{index}/softplus"),
         ]
         x = f"s{index}"
+        if index == 0:
+            pool = helper.make_node("MaxPool", [x], ["p"], name="pool", kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+            nodes.append(pool)
+            x = "p"
     given, made = models.value("x", shape=[1, 3, 32, 32]), models.value(x, shape=[1, 8, 32, 32])
     path = models.save(models.model(nodes, [given], [made], weights), tmp_path, "float.onnx")
     (tmp_path / "int8").mkdir()
@@ -42,4 +46,7 @@ def test_the_operators_of_a_quantized_arm_are_told_with_what_converts_for_them(p
     assert rows["Softplus"].kernels == ("Softplus",)
     assert rows["Softplus"].conversions >= 2
     assert "run in float with" in rows["Softplus"].why
+    assert rows["MaxPool"].why.startswith(
+        "run in float" if rows["MaxPool"].conversions else "run on integers as they are"
+    )
     assert all(row.low_ms <= row.difference_ms <= row.high_ms for row in rows.values())

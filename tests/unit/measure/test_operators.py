@@ -14,12 +14,12 @@ from support import models
 RUNS = 20
 
 
-def operator(node, op_type, times, onnx_nodes=None):
+def operator(node, op_type, times, onnx_nodes=None, fed="float32[4]"):
     spread = Spread(0, float(np.median(times)), 0, 0, 0)
     nodes = (node,) if onnx_nodes is None else onnx_nodes
     return Operator(
         node, node, nodes, "model", op_type, "onnx", "kernel", "cpu", None, None, 1.0, spread, None, None, None,
-        None, None, None, tuple(times),
+        (fed,), None, None, tuple(times),
     )  # fmt: skip
 
 
@@ -71,6 +71,15 @@ def test_a_sigmoid_between_conversions_is_told_with_what_they_cost(tmp_path):
     assert (sigmoid.conversions, sigmoid.kernels) == (1, ("Sigmoid",))
     assert sigmoid.conversion_ms == pytest.approx(0.030, abs=0.004)
     assert sigmoid.why == "run in float with 1 conversion around them (0.03 ms)"
+
+
+def test_what_is_fed_integers_is_not_said_to_run_in_float(tmp_path):
+    floats, quant = pair(tmp_path)
+    base = [trace(operator("sig", "Sigmoid", [100.0] * RUNS))]
+    arm = [trace(operator("sig", "Sigmoid", [90.0] * RUNS, fed="uint8[4]"))]
+    (row,) = operator_changes(floats, base, quant, arm)
+    assert row.faster
+    assert row.why == "run on integers as they are"
 
 
 def test_the_same_times_prove_nothing_and_neither_does_one_slow_session(tmp_path):

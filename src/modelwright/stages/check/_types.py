@@ -64,11 +64,9 @@ class FailingPart:
     @property
     def words(self) -> str:
         shown = ", ".join(self.operators[:4]) + (f" and {len(self.operators) - 4} more" if self.operators[4:] else "")
-        rest = "" if self.minimal else "; there may be a smaller one"
-        found = (
-            f"{shown} ({len(self.operators)} of {self.of} operators, {self.tries} tries, {self.seconds:.0f} s{rest})"
-        )
-        return f"the smallest part that fails alone: {found}: {self.reason}"
+        rest = "" if self.minimal else "; there may be less that does"
+        found = f"{len(self.operators)} of {self.of} operators, {self.tries} tries, {self.seconds:.0f} s{rest}"
+        return f"what fails alone: {shown} ({found}): {self.reason}"
 
 
 def kind_of_failure(reason: str) -> str:
