@@ -1,9 +1,13 @@
 """The sentence of `analyze` counts what runs."""
 
+from dataclasses import replace
+
 import pytest
 
 from modelwright.pipeline import Analyses, Analysis
 from modelwright.report.analysis import headline
+from modelwright.report.html.analysis import analysis_page
+from modelwright.stages.check import FailingPart
 from modelwright.targets import EpShare, LeftNode, Placement
 
 
@@ -12,6 +16,16 @@ def test_constants_are_not_counted_among_the_nodes_an_ep_was_asked_about() -> No
     alone = EpShare("CPUExecutionProvider", 30, 0, 1, ())
     placed = Placement("qnn-npu", "placed", None, None, nodes=48, eps=(alone,), left=left)
     assert "leaves 30 of 30 nodes" in headline(Analysis("m.onnx", "qnn-npu", (), placed, (), ()))
+
+
+def test_what_fails_alone_is_on_the_page_and_says_when_there_may_be_less() -> None:
+    part = FailingPart(("Gelu gelu",), 3, "it does not open: memory", True, (), 4, 2.0)
+    placed = Placement("qnn-npu", "failed", "memory", "quantize it", nodes=3)
+    (note,) = analysis_page([Analysis("m.onnx", "qnn-npu", (), placed, (), (), part)]).notes
+    assert (
+        note.words == "qnn-npu: what fails alone: Gelu gelu (1 of 3 operators, 4 tries, 2 s): it does not open: memory"
+    )
+    assert "there may be less that does" in replace(part, minimal=False).words
 
 
 @pytest.mark.parametrize(

@@ -63,11 +63,12 @@ def _facts(analysis: Analysis, of: str) -> list[tuple[str, str]]:
 
 def _notes(analysis: Analysis) -> list[str]:
     placed = analysis.placement
-    if not placed.copies:
-        return []
-    size = placed.copied_bytes
-    shown = human_bytes(size) if size is not None else "an unknown number of bytes"
-    return [f"{analysis.target}: {len(placed.copies)} tensors cross between EPs on every run, {shown}"]
+    found = [] if analysis.part is None else [f"{analysis.target}: {analysis.part.words}"]
+    if placed.copies:
+        size = placed.copied_bytes
+        shown = human_bytes(size) if size is not None else "an unknown number of bytes"
+        found.append(f"{analysis.target}: {len(placed.copies)} tensors cross between EPs on every run, {shown}")
+    return found
 
 
 def _sections(analysis: Analysis, of: str) -> list[Section]:

@@ -22,7 +22,7 @@ else:
     onnx = lazy("onnx")
 
 # What looking for it may take; a model above the size is not cut, because every try writes its part again.
-TRIES, SECONDS = 24, 60.0
+TRIES, SECONDS = 24, 180.0
 _LARGEST = 256 << 20
 _TRY_S = 60.0
 _FEW = 8
