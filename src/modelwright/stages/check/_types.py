@@ -125,7 +125,7 @@ def _settled(outcome: CheckOutcome) -> bool:
 
 CHECK = Stage(
     name="check",
-    version="2",
+    version="3",
     params=TargetGate,
     outcome=CheckOutcome,
     task=RemoteTask("modelwright.stages.check._run:run_check"),
