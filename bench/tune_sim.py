@@ -178,7 +178,7 @@ def one_run(task: tuple[int, int]) -> list[dict[str, object]]:
     champion, spent, units = searched(device, truth, rng)
     rows = [_scored("wright tune", device, truth, champion, spent, units)]
     for rule, found in swept(device, truth, rng).items():
-        rows.append(_scored(f"3 x 500, {rule}", device, truth, found, PROTOCOL_S, ARMS * SESSIONS))
+        rows.append(_scored(f"3 x 500, {rule}", device, truth, found, RESTED_S, ARMS * SESSIONS))
     for words, seconds in (("as long as we", spent), ("as long as 3 x 500", PROTOCOL_S)):
         trials = max(1, round(seconds / SESSION_S))
         found = studied(device, truth, rng, trials)
