@@ -102,7 +102,7 @@ def _recipe(
         "compile": False,
         "quantize": {
             "per_channel": any(word.startswith("per-axis") for word in facts.granularity),
-            "reduce_range": repairs.keeps_to_7_bits(model),
+            "reduce_range": repairs.cannot_saturate(model),
         },
     }
     return pipeline.resolve_recipe(OnnxSource(str(float_model)), target, choices, layer)

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 @click.option(
     "--reduce-range/--no-reduce-range",
     default=None,
-    help="7-bit weights, or all 8 bits. Default: 7 where a CPU of the target may saturate; cpu:isa=vnni keeps 8.",
+    help="Weights that cannot saturate, or all 8 bits. Default: where a CPU of the target may; cpu:isa=vnni keeps 8.",
 )
 @click.option("--op-types", help="Operators to quantize, separated by commas; `all` for every one.")
 @click.option("--exclude", multiple=True, help="A node to leave alone, by name. Repeatable.")

@@ -269,7 +269,7 @@ def _notes(
             "because they stand between quantized tensors; leave the nodes after them float too"
         )
     elif any(item.lost_in_kernels for item in outputs):
-        cause = ": 8-bit products saturate on this CPU, and 7-bit weights (reduce_range) would not"
+        cause = ": 8-bit products saturate on this CPU, and weights made for it (reduce_range) would not"
         notes.append(
             "the model as executed is much worse than its graph says: the loss is in onnxruntime's integer kernels"
             f"{cause if products_saturate() else ''}"

@@ -10,7 +10,7 @@ from modelwright.targets import Target, read_cpu
 
 
 def settle_weights(recipe: Recipe, target: Target, asked: Target) -> Recipe:
-    """`reduce_range` and `pairs` become values where nobody said them, the bits with the reason.
+    """`reduce_range`, `pairs` and `float_where_faster` become values where nobody said them, the bits with the reason.
 
     `asked` is the target before this host was put in for `isa=host`.
     """
@@ -21,8 +21,10 @@ def settle_weights(recipe: Recipe, target: Target, asked: Target) -> Recipe:
     policy = matters and target.exact_products is False
     said = policy if params.reduce_range is None else params.reduce_range
     why = _reason(target, asked) if said == policy else "it was asked for"
-    pairs: Pairs = "needed" if matters and target.ep == "cpu" else "all"
-    params = replace(params, reduce_range=said, pairs=params.pairs or pairs)
+    cpu = matters and target.ep == "cpu"
+    pairs: Pairs = "needed" if cpu else "all"
+    faster = cpu if params.float_where_faster is None else params.float_where_faster
+    params = replace(params, reduce_range=said, pairs=params.pairs or pairs, float_where_faster=faster)
     reasons = replace(recipe.reasons, reduce_range=why if matters else None)
     return replace(recipe, quantize=params, reasons=reasons)
 

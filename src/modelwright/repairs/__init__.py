@@ -1,8 +1,8 @@
 """The smallest change that makes a quantized model good enough."""
 
 from modelwright.repairs._search import (
+    cannot_saturate,
     fix,
-    keeps_to_7_bits,
 )
 from modelwright.repairs._types import (
     FixInterrupted,
@@ -22,6 +22,6 @@ __all__ = [
     "FixScore",
     "Promotion",
     "Repaired",
+    "cannot_saturate",
     "fix",
-    "keeps_to_7_bits",
 ]

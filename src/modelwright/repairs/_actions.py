@@ -31,8 +31,8 @@ _NODE_SHARE = 1e-4
 
 
 def settings(params: QuantizeParams, *, saturated: bool = False) -> list[Promotion]:
-    """What costs next to nothing: 7-bit weights where products `saturated`, a scale for each channel of the weights,
-    other ways to find ranges."""
+    """What costs next to nothing: weights that cannot saturate where products `saturated`, a scale for each channel of
+    the weights, other ways to find ranges."""
     if steps_of(params.precision)[0].kind != "static":
         return []
     found: list[tuple[str, bool | str]] = []

@@ -19,7 +19,7 @@ from modelwright.repairs._actions import combined, exceptions, expected_gains, g
 from modelwright.repairs._candidates import CHECK, CHOOSE, Candidate, Candidates
 from modelwright.repairs._subset import Chosen, Spent, SubsetSearch, Things, Trial
 from modelwright.repairs._types import FixInterrupted, FixOptions, FixResult, FixRow, FixScore, Level, Promotion
-from modelwright.stages.quantize import REDUCED_BITS, QuantizeParams, steps_of, weight_range_bits
+from modelwright.stages.quantize import QuantizeParams, saturating, steps_of
 from modelwright.store import Store
 from modelwright.vocabulary import OnProgress, Progress, silent
 
@@ -89,11 +89,11 @@ def _fix(tried: Candidates, params: QuantizeParams, options: FixOptions) -> FixR
     return replace(_result(tried, found, start), strategies=tuple(_levels(params, options)))
 
 
-def keeps_to_7_bits(model: str | Path) -> bool:
-    """Do the 8-bit weights of this model leave the last bit unused? So a repair starts from what it is."""
+def cannot_saturate(model: str | Path) -> bool:
+    """Do the products of this model's 8-bit weights fit 16 bits? So a repair starts from what it is."""
     found = view(str(model))
-    signed = (name for name, tensor in found.stored.items() if tensor.data_type == onnx.TensorProto.INT8)
-    return weight_range_bits(found.values(name) for name in signed) == REDUCED_BITS
+    signed = any(tensor.data_type == onnx.TensorProto.INT8 for tensor in found.stored.values())
+    return signed and not saturating(found.graph.model.graph, found.values)
 
 
 class _Search:

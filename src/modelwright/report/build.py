@@ -242,7 +242,8 @@ def _reasons(result: BuildResult, console: rich.console.Console) -> None:
         console.print(rich.text.Text(f"chip: {chip}"), soft_wrap=True)
     why, params = result.recipe.reasons.reduce_range, result.recipe.quantize
     if why is not None and params is not None:
-        console.print(f"{7 if params.reduce_range else 8}-bit weights: {why}", soft_wrap=True)
+        bits = "weights that cannot saturate" if params.reduce_range else "weights of all 8 bits"
+        console.print(f"{bits}: {why}", soft_wrap=True)
 
 
 def _accuracy(result: BuildResult, console: rich.console.Console) -> None:

@@ -24,7 +24,7 @@ else:
 _SHOWN = 10
 FRONT = "Accuracy against size: what was tried and is beaten by nothing in both"
 _SETTINGS: dict[tuple[str, object], str] = {
-    ("reduce_range", True): "nothing, but keep the weights to 7 bits, whose products do not saturate",
+    ("reduce_range", True): "nothing, but keep the weights to what cannot saturate",
     ("per_channel", True): "the weights from one scale for each tensor to one for each channel",
 }
 

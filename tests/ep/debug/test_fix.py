@@ -19,7 +19,7 @@ from modelwright.errors import InputError, UsageError
 from modelwright.judge import parse_allowance
 from modelwright.models import OnnxSource
 from modelwright.pipeline import Recipe, build
-from modelwright.repairs import FixInterrupted, FixOptions, Promotion, keeps_to_7_bits
+from modelwright.repairs import FixInterrupted, FixOptions, Promotion, cannot_saturate
 from modelwright.repairs import fix as search
 from modelwright.repairs._actions import combined
 from modelwright.stages.quantize import QuantizeParams, run_quantize
@@ -203,7 +203,7 @@ def test_a_repair_starts_from_the_bits_the_weights_really_use(tmp_path):
         (tmp_path / str(reduced)).mkdir()
         params = replace(PER_TENSOR, reduce_range=reduced)
         run_quantize(str(source), str(tmp_path / str(reduced)), params, DataSource())
-        assert keeps_to_7_bits(tmp_path / str(reduced) / "model.onnx") is reduced
+        assert cannot_saturate(tmp_path / str(reduced) / "model.onnx") is reduced
 
 
 def test_a_reader_runs_once_for_all_candidates_and_one_that_leaves_stops_the_repair(tmp_path):

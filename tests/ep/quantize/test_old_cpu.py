@@ -22,7 +22,7 @@ QEMU = shutil.which("qemu-x86_64")
 
 def _quantized(model: Path, data: Path, folder: Path, reduced: bool | None) -> Path:
     folder.mkdir()
-    params = QuantizeParams("w8a8", samples=4, reduce_range=reduced)
+    params = QuantizeParams("w8a8", samples=4, reduce_range=reduced, pairs="needed")
     run_quantize(str(model), str(folder), params, DataSource(Data(str(data))))
     return folder / "model.onnx"
 

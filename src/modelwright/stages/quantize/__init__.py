@@ -27,26 +27,24 @@ from modelwright.stages.quantize._precision import (
 )
 
 if TYPE_CHECKING:
-    from modelwright.stages.quantize._check import REDUCED_BITS, weight_range_bits
+    from modelwright.stages.quantize._check import saturating
     from modelwright.stages.quantize._names import all_named, name_all
     from modelwright.stages.quantize._run import run_quantize
     from modelwright.stages.quantize._scope import WORKERS, static_operators
 else:
     __getattr__ = lazy_names(
         __name__,
-        REDUCED_BITS="_check",
         WORKERS="_scope",
         all_named="_names",
         name_all="_names",
         run_quantize="_run",
+        saturating="_check",
         static_operators="_scope",
-        weight_range_bits="_check",
     )
 
 __all__ = [
     "ALIASES",
     "QUANTIZE",
-    "REDUCED_BITS",
     "REFUSED",
     "STEPS",
     "WORKERS",
@@ -66,7 +64,7 @@ __all__ = [
     "precision_words",
     "reduces_range",
     "run_quantize",
+    "saturating",
     "static_operators",
     "steps_of",
-    "weight_range_bits",
 ]

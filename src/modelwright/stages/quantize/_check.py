@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from modelwright._lazy import lazy
 from modelwright.errors import ExecutionError
 from modelwright.graph import Precision, TypeShare
+from modelwright.stages.quantize._neighbours import Packing, fits, packing_of
 from modelwright.stages.quantize._params import QuantizeParams, ReducedOps
 from modelwright.stages.quantize._precision import STEPS, Step
 
 if TYPE_CHECKING:
     import onnx
     from numpy.typing import NDArray
+else:
+    onnx = lazy("onnx")
 
 REDUCED_BITS = 7
 # 255 · (64 + 64) still fits 16 bits with a sign, whichever two weights are neighbours.
@@ -36,8 +40,14 @@ _PRODUCTS = frozenset({"Gemm", "MatMul"})
 _PLUMBING = frozenset({*_PAIRS, "DynamicQuantizeLinear", "Cast"})
 
 
-def require_true_label(precision: Precision, steps: tuple[Step, ...], params: QuantizeParams) -> tuple[str, ...]:
-    """Fail when the file does not hold the promised widths; returns what is true but should be known."""
+def require_true_label(
+    precision: Precision, steps: tuple[Step, ...], params: QuantizeParams, kept_float: int
+) -> tuple[str, ...]:
+    """Fail when the file does not hold the promised widths; returns what is true but should be known.
+
+    Where products were `kept_float` because that is faster, more than half of the work is integers even if the larger
+    part of the weights is not.
+    """
     first, last = steps[0], steps[-1]
     if last.kind == "none":
         return ()
@@ -50,7 +60,7 @@ def require_true_label(precision: Precision, steps: tuple[Step, ...], params: Qu
     _require_share(precision, activations, _activation_bits(steps), "activations", by="tensors")
     share = precision.quantized_share or 0.0
     note = f"{share:.0%} of the weight elements are quantized; the rest stays float"
-    narrowed = params.op_types or params.nodes_to_exclude
+    narrowed = params.op_types or params.nodes_to_exclude or kept_float
     if share < _LARGER_PART and not narrowed:
         raise ExecutionError(
             f"the label is not true: {note}",
@@ -67,12 +77,41 @@ def weight_range_bits(stored: Iterable[NDArray[Any]]) -> int | None:
     return None if not largest else REDUCED_BITS if max(largest) <= _REDUCED_MOST else 8
 
 
-def require_reduced(found: int | None) -> None:
-    """7 bits are a promise about overflow: one weight beyond them breaks it."""
-    if found is not None and found > REDUCED_BITS:
+def saturating(graph: onnx.GraphProto, values_of: Callable[[str], NDArray[Any]]) -> tuple[str, ...]:
+    """Signed 8-bit weights whose products may pass the 16 bits in which x86 CPUs without VNNI add two of them."""
+    stored = {tensor.name: tensor for tensor in graph.initializer if tensor.data_type == onnx.TensorProto.INT8}
+    packings = _packings(graph, stored)
+    found = []
+    for name in stored:
+        values = values_of(name)
+        if weight_range_bits([values]) in (None, REDUCED_BITS):
+            continue
+        known = packings.get(name, [None])
+        if not all(packing is not None and fits(values, packing) for packing in known):
+            found.append(name)
+    return tuple(found)
+
+
+def _packings(graph: onnx.GraphProto, stored: dict[str, onnx.TensorProto]) -> dict[str, list[Packing | None]]:
+    """How each stored weight is read: by products, through its DequantizeLinear; None where it is read otherwise."""
+    halves = {node.output[0]: node.input[0] for node in graph.node if node.op_type == "DequantizeLinear"}
+    found: dict[str, list[Packing | None]] = {}
+    for node in graph.node:
+        for place, read in enumerate(node.input):
+            tensor = stored.get(halves.get(read, ""))
+            if tensor is not None:
+                rank, channels = len(tensor.dims), tensor.dims[1] if len(tensor.dims) > 1 else 0
+                packing = packing_of(node, rank, channels) if place == 1 else None
+                found.setdefault(tensor.name, []).append(packing)
+    return found
+
+
+def require_exact(beyond: tuple[str, ...]) -> None:
+    """That products do not saturate is a promise: one weight that may breaks it."""
+    if beyond:
         raise ExecutionError(
-            f"the weights do not keep to {REDUCED_BITS} bits",
-            cause="the quantizer wrote a weight beyond the reduced range, and its products may saturate",
+            f"the products of {beyond[0]} may saturate",
+            cause="the quantizer wrote neighbours whose products pass 16 bits, in which old x86 CPUs add them",
             fix="Report this model; with reduce_range=false it is built for CPUs whose products do not saturate.",
         )
 

@@ -65,7 +65,7 @@ class IntegerNodes:
 def integer_nodes(graph: onnx.GraphProto, operators: Container[str], excluded: Container[str]) -> IntegerNodes:
     """What onnxruntime's CPU provider can make of a scope."""
     scope = {node.name: node for node in graph.node if node.op_type in operators and node.name not in excluded}
-    reach = _Reach(_Links.of(graph), frozenset(scope))
+    reach = _Reach(Links.of(graph), frozenset(scope))
     names = {name for name, node in scope.items() if reach.worth_it(node)}
     idle = {name for name, node in scope.items() if name not in names and node.op_type in _MOVES | _CLAMPS}
     outputs = {output: node.name for node in graph.node for output in node.output}
@@ -83,7 +83,7 @@ def keep_needed_pairs(model: onnx.ModelProto, integers: IntegerNodes) -> int:
 
 def _drop_idle(model: onnx.ModelProto, integers: IntegerNodes) -> int:
     """Let float operators read the float tensor, and remove pairs that nobody reads then."""
-    links = _Links.of(model.graph)
+    links = Links.of(model.graph)
     clamped = integers.deleted(model)
     dead: set[str] = set()
     for pair in links.pairs():
@@ -114,7 +114,7 @@ class _Pair:
 
 
 @dataclass(frozen=True)
-class _Links:
+class Links:
     """Who writes and who reads each tensor."""
 
     makers: dict[str, onnx.NodeProto]
@@ -122,7 +122,7 @@ class _Links:
     shown: frozenset[str]
 
     @classmethod
-    def of(cls, graph: onnx.GraphProto) -> _Links:
+    def of(cls, graph: onnx.GraphProto) -> Links:
         readers: dict[str, list[onnx.NodeProto]] = defaultdict(list)
         for node in graph.node:
             for name in dict.fromkeys(node.input):
@@ -141,7 +141,7 @@ class _Links:
 class _Reach:
     """Which nodes are beside integer kernels, directly or by way of nodes that move or clamp values."""
 
-    links: _Links
+    links: Links
     scope: frozenset[str]
 
     def worth_it(self, node: onnx.NodeProto) -> bool:
@@ -178,7 +178,7 @@ def _writes_integers(node: onnx.NodeProto, integers: IntegerNodes) -> bool:
     return node.name in integers.names and node.op_type in _WRITES_INTEGERS | _MOVES | _CLAMPS
 
 
-def _bypass(links: _Links, pair: _Pair, integers: frozenset[str]) -> bool:
+def _bypass(links: Links, pair: _Pair, integers: frozenset[str]) -> bool:
     """Float readers go around the pair. True when nobody is left who reads it."""
     readers = links.readers[pair.result]
     wanted = [reader for reader in readers if reader.name in integers]
@@ -201,7 +201,7 @@ def _store_added_biases(model: onnx.ModelProto, integers: IntegerNodes) -> None:
 
     onnxruntime makes one Gemm of a MatMul and the Add behind it, and runs that on integers only with such a bias.
     """
-    links = _Links.of(model.graph)
+    links = Links.of(model.graph)
     stored = {tensor.name: tensor for tensor in model.graph.initializer}
     for node in [node for node in model.graph.node if node.op_type == "MatMul" and node.name in integers.names]:
         readers = links.readers[node.output[0]]

@@ -37,11 +37,14 @@ class QuantizeParams:
       ruins transformers and many small models. With 16-bit activations it is every operator, which is what an
       NPU needs. `("all",)` asks for every operator.
     - `per_channel`: a scale per output channel for the weights of Conv, ConvTranspose, Gemm and MatMul.
-    - `reduce_range`: 7-bit weights, because two products of 8 bits do not fit the 16 in which x86 CPUs without VNNI
-      add them. Unset is 7 bits wherever such products are made, so that the result is right on any CPU.
+    - `reduce_range`: weights whose products cannot saturate, because two products of 8 bits do not fit the 16 in which
+      x86 CPUs without VNNI add them: 7 bits, and with `pairs = "needed"` as many as two neighbours can have together.
+      Unset is so wherever such products are made, so that the result is right on any CPU.
     - `symmetric_weights` is ignored where a scale per channel or int4 blocks need symmetry anyway.
     - `pairs`: `needed` leaves out every Q/DQ pair that no integer kernel of onnxruntime's CPU provider needs, so that
       float operators read floats; `all` is what an NPU needs. Unset is `all`; a recipe for the CPU says `needed`.
+    - `float_where_faster`: a product stays float where its integer kernel on a CPU, with the ways there and back, takes
+      longer by a model of their costs; with `pairs = "needed"` only. A recipe for the CPU says so.
     - `bias_correction`: what rounding the weights adds to the mean of each output channel is taken off its bias. Needs
       real samples; made-up ones have no mean to trust.
     - `keep_io_types` and `op_types_float`: inputs and outputs, and operators, that fp16 leaves alone.
@@ -62,6 +65,7 @@ class QuantizeParams:
     keep_io_types: bool = True
     op_types_float: tuple[str, ...] = ()
     pairs: Pairs | None = None
+    float_where_faster: bool | None = None
     bias_correction: bool = True
 
 
@@ -103,7 +107,8 @@ class Clipped:
 class QuantizeOutcome:
     """Facts about the produced file. `measured` and the bits were read from it, not from the request.
 
-    `pairs_left_out`: Q/DQ pairs that no kernel of the target needs. `biases_corrected`: products whose bias was moved.
+    `pairs_left_out`: Q/DQ pairs that no kernel of the target needs. `kept_float`: products that are faster in float.
+    `biases_corrected`: products whose bias was moved.
     `weight_range_bits`: what the 8-bit weights really use, 7 where the range was reduced; null without such weights.
     """
 
@@ -121,6 +126,7 @@ class QuantizeOutcome:
     calibration: Calibration | None
     pairs_left_out: int
     biases_corrected: int
+    kept_float: int
     clipped: Clipped
     opset: int
     warnings: tuple[str, ...]
@@ -131,7 +137,7 @@ class QuantizeOutcome:
 
 QUANTIZE = Stage(
     name="quantize",
-    version="6",
+    version="7",
     params=QuantizeParams,
     outcome=QuantizeOutcome,
     task=RemoteTask("modelwright.stages.quantize._run:run_quantize"),

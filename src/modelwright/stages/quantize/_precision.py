@@ -80,7 +80,7 @@ def integer_products(params: QuantizeParams) -> bool:
 
 
 def reduces_range(params: QuantizeParams) -> bool:
-    """Do the weights keep to 7 bits?"""
+    """Do the weights keep to what cannot saturate?"""
     return integer_products(params) if params.reduce_range is None else params.reduce_range
 
 

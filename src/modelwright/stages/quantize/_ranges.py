@@ -25,6 +25,7 @@ else:
 WATCHED = "calibrate.scratch.onnx"
 # Sum is there to betray a NaN: onnxruntime's Min and Max skip it, and forget what they saw before it.
 _REDUCTIONS = ("ReduceMin", "ReduceMax", "ReduceSum")
+_SIZE = "Size"
 
 
 @dataclass
@@ -44,12 +45,13 @@ class Range:
 
 @dataclass(frozen=True)
 class Observed:
-    """What a pass over the samples saw."""
+    """What a pass over the samples saw; of sizes, the largest count of elements."""
 
     ranges: dict[str, Range]
     samples: int
     digest: str
     means: dict[str, NDArray[Any]]
+    sizes: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -101,21 +103,25 @@ def run(session: Any, names: list[str], sample: dict[str, NDArray[Any]]) -> list
 
 def _observe(session: Any, model: onnx.ModelProto, watch: Watch, samples: Samples, workdir: Path) -> Observed:
     names = [_output(name, kind) for name in watch.tensors for kind in _REDUCTIONS]
+    sizes = [_output(name, _SIZE) for name in watch.tensors]
     means = [item.mean for item in watch.products]
     ranges: dict[str, Range] = {}
+    seen: dict[str, int] = {}
     sums: dict[str, NDArray[Any]] = {}
     total, count = SampleHash(), 0
     for sample in samples:
         total.add(sample)
-        values = run(session, [*names, *means], sample)
+        values = run(session, [*names, *means, *sizes], sample)
         doubtful = _fold(watch.tensors, values[: len(names)], ranges)
-        for item, value in zip(watch.products, values[len(names) :], strict=True):
+        for item, value in zip(watch.products, values[len(names) : -len(sizes)], strict=True):
             sums[item.node] = sums.get(item.node, 0.0) + value.astype(np.float64)
+        for name, value in zip(watch.tensors, values[-len(sizes) :], strict=True):
+            seen[name] = max(seen.get(name, 0), int(value))
         if doubtful:
             _refuse_not_finite(model, doubtful, sample, count, workdir)
         count += 1
         progress(f"calibrating: sample {count}")
-    return Observed(ranges, count, total.hexdigest(), {name: value / count for name, value in sums.items()})
+    return Observed(ranges, count, total.hexdigest(), {name: value / count for name, value in sums.items()}, seen)
 
 
 def _fold(tensors: tuple[str, ...], values: list[NDArray[Any]], ranges: dict[str, Range]) -> tuple[str, ...]:
@@ -160,9 +166,12 @@ def _with_reductions(model: onnx.ModelProto, tensors: tuple[str, ...]) -> onnx.M
     watched.CopyFrom(model)
     del watched.graph.output[:]
     for name in tensors:
-        for kind in _REDUCTIONS:
+        for kind in (*_REDUCTIONS, _SIZE):
             output = _output(name, kind)
-            watched.graph.node.append(onnx.helper.make_node(kind, [name], [output], name=output, keepdims=1))
+            node = onnx.helper.make_node(kind, [name], [output], name=output)
+            if kind != _SIZE:
+                node.attribute.append(onnx.helper.make_attribute("keepdims", 1))
+            watched.graph.node.append(node)
             watched.graph.output.append(onnx.ValueInfoProto(name=output))
     return watched
 

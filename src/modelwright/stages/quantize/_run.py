@@ -13,7 +13,13 @@ from modelwright._lazy import lazy
 from modelwright.data import DataSource, samples
 from modelwright.errors import InputError
 from modelwright.graph import Graph, load, summary
-from modelwright.stages.quantize._check import require_reduced, require_true_label, tally, weight_range_bits
+from modelwright.stages.quantize._check import (
+    require_exact,
+    require_true_label,
+    saturating,
+    tally,
+    weight_range_bits,
+)
 from modelwright.stages.quantize._dynamic import quantize_dynamic
 from modelwright.stages.quantize._half import convert_to_half
 from modelwright.stages.quantize._int4 import quantize_int4
@@ -48,6 +54,7 @@ class _QuantizeFacts:
     calibration: Calibration | None = None
     pairs_left_out: int = 0
     biases_corrected: int = 0
+    kept_float: int = 0
     clipped: Clipped = field(default_factory=Clipped)
     warnings: list[str] = field(default_factory=list)
 
@@ -69,10 +76,12 @@ def run_quantize(
         for scratch in folder.glob("*.scratch*"):
             scratch.unlink()
     made = (tensor for tensor in result.graph.initializer if tensor.name not in own)
-    signed = (onnx.numpy_helper.to_array(tensor) for tensor in made if tensor.data_type == onnx.TensorProto.INT8)
-    facts.weight_range_bits = weight_range_bits(signed)
+    signed = {tensor.name: tensor for tensor in made if tensor.data_type == onnx.TensorProto.INT8}
+    facts.weight_range_bits = weight_range_bits(map(onnx.numpy_helper.to_array, signed.values()))
     if reduces_range(params):
-        require_reduced(facts.weight_range_bits)
+        stored = {tensor.name: tensor for tensor in result.graph.initializer}
+        beyond = saturating(result.graph, lambda name: onnx.numpy_helper.to_array(stored[name]))
+        require_exact(tuple(name for name in beyond if name in signed))
     progress("writing", 0.9)
     written = save(result, folder)
     return _outcome(written, steps, params, facts, time.perf_counter() - began)
@@ -92,6 +101,7 @@ def _transform(
         result = quantize_static(prepared, steps[0], params, source, folder)
         model, facts.calibration = result.model, result.calibration
         facts.pairs_left_out, facts.biases_corrected = result.pairs_left_out, result.biases_corrected
+        facts.kept_float = result.kept_float
         facts.warnings += [*_sample_warnings(result.calibration), *result.warnings]
     else:
         prepared.weights.attach(prepared.model)
@@ -171,7 +181,7 @@ def _outcome(
     produced = load(written)
     after = summary(produced)
     precision = after.precision
-    notes = require_true_label(precision, steps, params)
+    notes = require_true_label(precision, steps, params, facts.kept_float)
     open_session(written)
     return QuantizeOutcome(
         precision=canonical(params.precision),
@@ -188,6 +198,7 @@ def _outcome(
         calibration=facts.calibration,
         pairs_left_out=facts.pairs_left_out,
         biases_corrected=facts.biases_corrected,
+        kept_float=facts.kept_float,
         clipped=facts.clipped,
         opset=opset_of(produced.model),
         warnings=tuple(itertools.chain(facts.warnings, notes)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,12 +14,14 @@ from modelwright.errors import InputError
 from modelwright.stages.quantize._bias import correct_biases, products
 from modelwright.stages.quantize._histogram import histograms, mse_range, percentile_range
 from modelwright.stages.quantize._model import Prepared, opset_of
+from modelwright.stages.quantize._neighbours import finest_scales, packing_of
 from modelwright.stages.quantize._pairs import integer_nodes, keep_needed_pairs
 from modelwright.stages.quantize._params import Calibration, QuantizeParams
+from modelwright.stages.quantize._payoff import Scope, faster_in_float
 from modelwright.stages.quantize._precision import Step, reduces_range
 from modelwright.stages.quantize._quiet import quiet
 from modelwright.stages.quantize._ranges import Observed, Range, Watch, observe
-from modelwright.stages.quantize._scope import excluded_without_name, index_arithmetic, static_operators
+from modelwright.stages.quantize._scope import WIDE, WORKERS, excluded_without_name, index_arithmetic, static_operators
 from modelwright.stages.quantize._tables import quantize_tables, table_nodes
 from modelwright.stages.quantize._tensor_types import element_types, mark_inferred, unmark_inferred
 from modelwright.targets import EpAdapter, TensorRule, adapter_of, catalogue
@@ -37,6 +40,7 @@ else:
 
 _NATIVE_WIDE_OPSET = 21
 _SUSPICIOUS = 1e6
+_ROOM = 1.5
 _RECURRENT = ("GRU", "LSTM", "RNN")
 
 
@@ -55,6 +59,7 @@ class StaticResult:
     warnings: tuple[str, ...]
     pairs_left_out: int
     biases_corrected: int
+    kept_float: int
 
 
 def quantize_static(
@@ -81,6 +86,11 @@ def quantize_static(
     corrected = params.bias_correction and not source.random
     watch = Watch(tensors, products(prepared.model, working) if corrected else ())
     observed, ranges = _ranges(prepared.model, watch, step, params, source, workdir)
+    slow: frozenset[str] = frozenset()
+    if needed and params.float_where_faster and not params.op_types:
+        slow = faster_in_float(prepared.model.graph, Scope(operators, excluded), observed.sizes)
+        excluded |= slow
+        excluded |= integer_nodes(prepared.model.graph, operators, excluded).idle
     wide = {name: item.largest for name, item in ranges.items() if item.largest > _SUSPICIOUS}
     wide |= _wide_constants(prepared.model)
     left = _touching(prepared.model, operators, excluded, wide)
@@ -98,7 +108,7 @@ def quantize_static(
     facts = Calibration(
         source.samples.kind, source.random, observed.samples, observed.digest, method, len(observed.ranges)
     )
-    return StaticResult(model, facts, _wide_warning(left, wide), left_out, biases)
+    return StaticResult(model, facts, _wide_warning(left, wide), left_out, biases, len(slow))
 
 
 def _check(params: QuantizeParams) -> None:
@@ -132,14 +142,28 @@ def _ranges(
     workdir: Path,
 ) -> tuple[Observed, dict[str, Range]]:
     observed = observe(model, watch, source.samples, workdir)
+    bits = {name: _bits(name, step, params) for name in observed.ranges}
     if params.method == "minmax":
-        return observed, observed.ranges
+        return observed, _with_room(model, observed.ranges, bits)
     filled = histograms(model, observed, source.samples, workdir)
     if params.method == "mse":
-        bits = {name: _bits(name, step, params) for name in filled}
         return observed, {name: mse_range(item, observed.ranges[name], bits[name]) for name, item in filled.items()}
     return observed, {
         name: percentile_range(item, observed.ranges[name], params.percentile) for name, item in filled.items()
+    }
+
+
+def _with_room(model: onnx.ModelProto, ranges: dict[str, Range], bits: dict[str, int]) -> dict[str, Range]:
+    """16 bits have levels to spare: what other samples reach beyond these is not cut off.
+
+    A Clip keeps its range, because the quantizer leaves the clamping to the pair behind it.
+    """
+    clipped = {node.output[0] for node in model.graph.node if node.op_type == "Clip"}
+    room = {name: item for name, item in ranges.items() if bits[name] >= WIDE and item.largest <= _SUSPICIOUS}
+    return ranges | {
+        name: Range(np.asarray(item.low * _ROOM, item.low.dtype), np.asarray(item.high * _ROOM, item.high.dtype))
+        for name, item in room.items()
+        if name not in clipped
     }
 
 
@@ -204,11 +228,36 @@ def _overrides(
     found: dict[str, list[dict[str, Any]]] = dict(helper.get_dict())
     operators, excluded = scope
     stored = {tensor.name for tensor in model.graph.initializer}
-    for node in model.graph.node:
-        if node.op_type in operators and node.name not in excluded:
-            for name, override in (*_required_by_eps(stored, node, step), *_recurrent_weights(stored, node, step)):
-                found.setdefault(name, [override])
+    asked_for = [node for node in model.graph.node if node.op_type in operators and node.name not in excluded]
+    for node in asked_for:
+        for name, override in (*_required_by_eps(stored, node, step), *_recurrent_weights(stored, node, step)):
+            found.setdefault(name, [override])
+    if params.pairs == "needed" and reduces_range(params) and (step.weights, step.activations) == ("int8", "uint8"):
+        for name, channels in _fitting_weights(model, asked_for, params.per_channel):
+            found.setdefault(name, channels)
     return found
+
+
+def _fitting_weights(
+    model: onnx.ModelProto, nodes: list[onnx.NodeProto], per_channel: bool
+) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Of the CPU provider the order of the weights is known; a weight with several readers keeps to 7 bits."""
+    stored = {tensor.name: tensor for tensor in model.graph.initializer}
+    readers = Counter(name for node in model.graph.node for name in node.input)
+    least = max(adapter.narrowest_range for adapter in _adapters()) / 254
+    for node in nodes:
+        tensor = stored.get(node.input[1]) if node.op_type in WORKERS else None
+        if tensor is None or readers[tensor.name] > 1 or tensor.data_type != onnx.TensorProto.FLOAT:
+            continue
+        packing = packing_of(node, len(tensor.dims), tensor.dims[1] if len(tensor.dims) > 1 else 0)
+        if packing is None or 0 in tensor.dims:
+            continue
+        scales = np.maximum(finest_scales(onnx.numpy_helper.to_array(tensor), packing), least).astype(np.float32)
+        kind = {"quant_type": _quant_type("int8"), "zero_point": np.array(0, np.int8)}
+        if per_channel:
+            yield tensor.name, [{**kind, "scale": np.array(scale), "axis": packing.axis} for scale in scales]
+        else:
+            yield tensor.name, [{**kind, "scale": np.array(scales.max())}]
 
 
 def _recurrent_weights(stored: set[str], node: onnx.NodeProto, step: Step) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -116,7 +116,7 @@ def _note(executed: Fidelity, written: Fidelity, saturated: bool) -> str:
     """`saturated`: the same model with exact kernels does not lose it."""
     promised = f"{written.sqnr_db:.1f} dB" if written.sqnr_db is not None else "no loss"
     cause = (
-        "8-bit products saturate on this CPU; 7-bit weights (reduce_range) would not"
+        "8-bit products saturate on this CPU; weights made for it (reduce_range) would not"
         if saturated
         else "onnxruntime's fused kernels compute something else than the graph says"
     )
