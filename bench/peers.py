@@ -1,21 +1,25 @@
 """Post-training int8 for the CPU beside NNCF's and onnxruntime's defaults: same models, calibration and labels.
 
 All start from the float build of a trained model of `bench.zoo`. For each: the drop of the task's metric with 95 %
-bounds of paired resampling, CPU time of inference as a ratio to float (one thread, taking turns), and CPU seconds and
-peak memory of the process that made it. NNCF lives in an environment of its own, which is made when it is missing
-(about 720 MB, `MODELWRIGHT_NNCF` moves it). `python -m bench.peers NAME ...` does the named models only, and writes
-nothing.
+bounds of paired resampling, CPU time of inference as a ratio to float (one thread, taking turns, 95 % bounds of the
+median), and CPU seconds and peak memory of the process that made it. NNCF lives in an environment of its own, which is
+made when it is missing (about 720 MB, `MODELWRIGHT_NNCF` moves it).
+
+What was made and judged is kept beside the zoo for as long as the code is the same, so a run that was cut short goes on
+where it was; times are taken anew by every run. The results file is written after each model, `left` names what is
+still to be done. `python -m bench.peers NAME ...` does the named models only, and prints them.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-import statistics
+import shutil
 import subprocess
 import sys
-import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -25,11 +29,13 @@ import numpy as np
 from bench import zoo
 from bench.build_cost import measure
 from bench.passed import FLOAT, Made, builds
+from bench.written import write
 
-MODELS = ("fashion", "magika", "minilm", "ppocr-rec", "ppocr-cls", "wakeword")
+MODELS = ("fashion", "magika", "ppocr-cls", "wakeword", "lite0", "nudenet", "minilm", "ppocr-rec")
 NNCF = ("nncf==3.4.0", "openvino", "onnxruntime", "onnx")
 TURNS, RUNS = 15, 4
 OURS, DYNAMIC = "wright", "onnxruntime dynamic"
+SOURCES = Path(__file__).parents[1]
 
 WRIGHT = "from modelwright.cli import main; main()"
 SAMPLES = """
@@ -63,30 +69,64 @@ onnx.save(nncf.quantize(loaded, nncf.Dataset(rows), subset_size=len(rows), **mor
 
 
 def run(*names: str) -> dict[str, Any]:
-    found = {trained.name: _case(trained) for trained in zoo.models(*(names or MODELS))}
+    chosen, found = names or MODELS, {}
+    for name in chosen:
+        found |= {trained.name: _case(trained) for trained in zoo.models(name)}
+        if not names:
+            write("peers", _summed(found, chosen))
+    return _summed(found, chosen)
+
+
+def _summed(found: Mapping[str, dict[str, Any]], chosen: tuple[str, ...]) -> dict[str, Any]:
+    left = [name for name in chosen if name not in found]
+    kept = [name for name, case in found.items() if case["no_worse"] and case["faster"] and case["gate_passed"]]
     return {
-        "models": found,
+        "models": dict(found),
         "threads": 1,
+        "left": left,
         "no_worse_than_best_peer": {name: case["no_worse"] for name, case in found.items()},
         "faster_than_float": {name: case["faster"] for name, case in found.items()},
-        "met": all(case["no_worse"] and case["faster"] for case in found.values()),
+        "gate_passed": {name: case["gate_passed"] for name, case in found.items()},
+        "met": not left and len(kept) == len(found),
     }
 
 
 def _case(trained: zoo.Trained) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch)
-        (whole,) = builds(trained, (FLOAT,), folder)
-        if not isinstance(whole, Made):
-            raise whole
-        files, costs = _files(trained, whole.model, folder)
-        scores = {arm: trained.score(zoo.answers(file)) for arm, file in {"float": whole.model, **files}.items()}
-        times = _times(trained, {"float": whole.model, **files})
+    """Made and judged once for the same code; timed now."""
+    folder = zoo.cache() / "peers" / _code() / trained.name
+    if not (folder / "case.json").exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        (folder / "case.json").write_text(json.dumps(_made(trained, folder)))
+    case: dict[str, Any] = json.loads((folder / "case.json").read_text())
+    files = {arm: folder / file for arm, file in case.pop("files").items()}
+    for arm, times in _times(trained, files).items():
+        if arm in case["arms"]:
+            case["arms"][arm] |= times
+    ours = case["arms"][OURS]
+    case |= {"faster": ours["time_of_float"] < 1, "gate_passed": ours["exit"] == 0}
+    sys.stderr.write(json.dumps({trained.name: case}) + "\n")
+    return case
+
+
+def _code() -> str:
+    """Of everything that decides what is made and how it is judged."""
+    places = [SOURCES / "src", SOURCES / "bench" / "zoo", Path(__file__)]
+    files = [file for place in places for file in ([place] if place.is_file() else sorted(place.rglob("*.py")))]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
+
+
+def _made(trained: zoo.Trained, folder: Path) -> dict[str, Any]:
+    (whole,) = builds(trained, (FLOAT,), folder)
+    if not isinstance(whole, Made):
+        raise whole
+    files, costs = _files(trained, whole.model, folder)
+    scores = {arm: trained.score(zoo.answers(file)) for arm, file in {"float": whole.model, **files}.items()}
     lost = {arm: zoo.drop(trained, scores["float"], scores[arm]) for arm in files}
-    arms = {arm: {**_rounded(asdict(lost[arm])), "time_of_float": times[arm], **costs[arm]} for arm in files}
+    arms = {arm: {**_rounded(asdict(lost[arm])), **costs[arm]} for arm in files}
     best = min((arm for arm in files if arm != OURS), key=lambda arm: lost[arm].drop)
     beside = zoo.drop(trained, scores[best], scores[OURS])
-    case = {
+    return {
         "metric": trained.metric,
         "labels": trained.labels,
         "samples": len(scores["float"]),
@@ -95,10 +135,8 @@ def _case(trained: zoo.Trained) -> dict[str, Any]:
         "best_peer": best,
         "lost_beside_best_peer": _rounded(asdict(beside)),
         "no_worse": lost[OURS].drop <= lost[best].drop or beside.low <= 0,
-        "faster": times[OURS] < 1,
+        "files": {arm: str(file.relative_to(folder)) for arm, file in {"float": whole.model, **files}.items()},
     }
-    sys.stderr.write(json.dumps({trained.name: case}) + "\n")
-    return case
 
 
 def _files(trained: zoo.Trained, model: Path, folder: Path) -> tuple[dict[str, Path], dict[str, dict[str, Any]]]:
@@ -147,7 +185,7 @@ def _nncf() -> str:
     return str(python)
 
 
-def _times(trained: zoo.Trained, files: dict[str, Path]) -> dict[str, float]:
+def _times(trained: zoo.Trained, files: dict[str, Path]) -> dict[str, dict[str, Any]]:
     """CPU time of a few runs of each arm in turns, as the median ratio to the float runs of the same turn."""
     runners = {arm: zoo.answers(file) for arm, file in files.items()}
     spent: dict[str, list[float]] = {arm: [] for arm in files}
@@ -157,8 +195,13 @@ def _times(trained: zoo.Trained, files: dict[str, Path]) -> dict[str, float]:
             for row in range(RUNS):
                 answer(trained.judged[(turn * RUNS + row) % len(trained.judged)])
             spent[arm].append(time.process_time() - began)
-    ratios = {arm: np.divide(spent[arm][1:], spent["float"][1:]) for arm in files}
-    return {arm: round(statistics.median(ratios[arm].tolist()), 3) for arm in files}
+    return {arm: _ratio(np.divide(spent[arm][1:], spent["float"][1:])) for arm in files}
+
+
+def _ratio(turns: Any) -> dict[str, Any]:
+    drawn = np.random.default_rng(0).choice(turns, (2000, len(turns)))
+    low, high = np.quantile(np.median(drawn, axis=1), (0.025, 0.975))
+    return {"time_of_float": round(float(np.median(turns)), 3), "time_bounds": [round(low, 3), round(high, 3)]}
 
 
 def _rounded(values: dict[str, float]) -> dict[str, float]:
