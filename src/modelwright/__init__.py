@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 
 TYPE_CHECKING = False  # as in typing, which would be half the cost of this module
 if TYPE_CHECKING:
+    from modelwright.api import kb
     from modelwright.api.analyze import analyze
     from modelwright.api.build import build, config, plan
     from modelwright.api.compare import compare
@@ -48,6 +49,7 @@ _WHERE = {
     "debug": ("api.debug", "debug"),
     "evaluate": ("api.evaluate", "evaluate"),
     "inspect": ("api.inspect", "inspect"),
+    "kb": ("api", "kb"),
     "limited": ("worker", "limited"),
     "open_build": ("api.read", "open_build"),
     "perf": ("api.perf", "perf"),
@@ -75,6 +77,7 @@ __all__ = [
     "debug",
     "evaluate",
     "inspect",
+    "kb",
     "limited",
     "open_build",
     "perf",

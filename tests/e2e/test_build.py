@@ -49,10 +49,13 @@ def test_the_plan_runs_nothing_and_writes_nothing(wright, model, tmp_path):
 
 
 def test_the_conv_fusion_hazard_from_end_to_end(wright, model):
-    refused = wright("build", "-m", model, "--target", "qnn-npu", "--passes", "ort-extended")
+    words = ("build", "-m", model, "--target", "qnn-npu", "--precision", "fp32", "--passes")
+    known = wright(*words, "ort-extended")
+    assert (known.code, "finding qnn-fused-conv" in known.out) == (0, True), known.err
+    words = (*words, "conv_activation_fusion")
+    refused = wright(*words)
     assert refused.code == 3
     assert "FusedConv" in refused.err
-    words = ("build", "-m", model, "--target", "qnn-npu", "--precision", "fp32", "--passes", "ort-extended")
     assert wright(*words, "--force", "-o", "fused").code == 0
     found = wright("analyze", "fused", "--target", "qnn-npu", "--json")
     assert found.code == 1

@@ -58,6 +58,11 @@ def test_fusions_that_the_npu_does_not_take_are_dropped_by_placement_before_anyt
     fused = rows(answer)["+conv_activation_fusion"]
     assert fused["word"] == "placement"
     assert fused["left_nodes"] > rows(answer)["baseline"]["left_nodes"]
+    assert "finding qnn-fused-conv (general)" in fused["reason"]
+    (known,) = [one for one in answer.json["insights"] if one["change"] == "+conv_activation_fusion"]
+    assert (known["did"], known["finding"]) == ("last", "qnn-fused-conv")
+    learnt = wright("kb", "show", "qnn-fused-conv", "--json").json
+    assert "model" in learnt["finding"]["scope"]["models"]
     assert (answer.json["timed"], answer.json["units"]) == (False, 0)
 
 

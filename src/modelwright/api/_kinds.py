@@ -14,9 +14,10 @@ from modelwright.models import FileDigest
 from modelwright.vocabulary import Result, as_data
 
 if TYPE_CHECKING:
-    from modelwright import diagnosis, evaluation, measure, models, pipeline, repairs, search
+    from modelwright import diagnosis, evaluation, knowledge, measure, models, pipeline, repairs, search
     from modelwright.diagnosis import DebugReport
     from modelwright.evaluation import EvalResult
+    from modelwright.knowledge import ExperimentResult
     from modelwright.measure import CompareResult, PerfResult
     from modelwright.pipeline import Analyses, Builds
     from modelwright.repairs import Repaired
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 else:
     diagnosis = lazy("modelwright.diagnosis")
     evaluation = lazy("modelwright.evaluation")
+    knowledge = lazy("modelwright.knowledge")
     measure = lazy("modelwright.measure")
     models = lazy("modelwright.models")
     pipeline = lazy("modelwright.pipeline")
@@ -162,6 +164,15 @@ def _tune(result: TuneResult, given: Mapping[str, Any]) -> Facts:
     )
 
 
+def _experiment(result: ExperimentResult, given: Mapping[str, Any]) -> Facts:
+    return Facts(
+        "experiment-1",
+        (RecordedModel("model", result.model, ()),),
+        (result.target,),
+        verdict=RecordedVerdict(result.word, _BY_JUDGE),
+    )
+
+
 KINDS: Mapping[str, Kind] = {
     "perf": Kind(lambda: measure.PerfResult, _perf),
     "compare": Kind(lambda: measure.CompareResult, _compare),
@@ -171,6 +182,7 @@ KINDS: Mapping[str, Kind] = {
     "build": Kind(lambda: pipeline.Builds, _build),
     "repair": Kind(lambda: repairs.Repaired, _repair),
     "tune": Kind(lambda: search.TuneResult, _tune),
+    "experiment": Kind(lambda: knowledge.ExperimentResult, _experiment),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,9 @@ from modelwright.api._kept import kept, verb
 from modelwright.api._opened import opened
 from modelwright.api.build import AnyRecipe, buildable, read_recipe
 from modelwright.data import drawing
+from modelwright.errors import WrightError
 from modelwright.judge import Allowance, as_allowance
+from modelwright.knowledge import KnowledgeBase, learn
 from modelwright.models import Source, SourceChoices
 from modelwright.pipeline import RecipeChoices
 from modelwright.search import Objective, TuneInterrupted, TuneLimits, TuneOptions, TuneResult
@@ -97,4 +100,16 @@ def tune(
         if folder is not None:
             pipeline.deliver(build, folder, store=place, overwrite=overwrite)
             result = replace(result, folder=str(folder))
-    return kept(result)
+    return _drafted(kept(result), store)
+
+
+def _drafted(result: TuneResult, store: Store | None) -> TuneResult:
+    """What it proved becomes drafts of findings. What keeps them from being kept is said; it never costs the answer."""
+    if result.record_id is None:
+        return result
+    try:
+        with opened(store) as place:
+            learn(KnowledgeBase(place), result.record_id)
+    except (WrightError, OSError) as error:
+        logging.getLogger(__name__).warning("what was found is not in the knowledge base: %s", error)
+    return result

@@ -50,6 +50,7 @@ COMMANDS = (
     _command("perf", "Measure", "How fast a model runs on a target: latency, load, memory, placement."),
     _command("compare", "Measure", "Which of several arms is faster than the first, proven."),
     _command("tune", "Measure", "The configuration that is really best on a target, proven."),
+    _command("kb", "Measure", "What is known about changes on targets, with the evidence."),
     _command("debug", "Measure", "Where a quantized model loses accuracy, and the smallest repair."),
     _command("eval", "Measure", "As accurate as its reference? Proven, or how many samples would prove it."),
     _command("show", "Measure", "Any earlier answer again, by its record; list, export."),

@@ -32,7 +32,7 @@ else:
     stores = lazy("modelwright.store")
     table = lazy("modelwright.report.table")
 
-_KINDS = ("perf", "compare", "eval", "debug", "repair", "analyze", "build")
+_KINDS = ("perf", "compare", "eval", "debug", "repair", "analyze", "build", "tune", "experiment")
 _STDOUT = Path("-")
 
 

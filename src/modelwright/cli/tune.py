@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from modelwright._lazy import lazy
 from modelwright.cli._building import written_folder_options
 from modelwright.cli._call import Answering, VerbCall, answer, kept_lines
 from modelwright.cli._completing import precision_names, task_names
@@ -24,8 +26,11 @@ from modelwright.cli._options import (
 from modelwright.cli._types import Duration, Quantile, Share, Size
 
 if TYPE_CHECKING:
+    from modelwright.report import knowledge as report
     from modelwright.search import TuneResult
     from modelwright.targets import Target
+else:
+    report = lazy("modelwright.report.knowledge")
 
 
 @click.command("tune")
@@ -67,6 +72,7 @@ if TYPE_CHECKING:
     help="Quantile to judge by; the first one screens. Repeatable.",
 )
 @click.option("--threads", type=int, help="Of the baseline (default: the CPUs this process may use).")
+@click.option("--explain", is_flag=True, help="Show which rule of the knowledge base did what, and why.")
 @click.option("--again", is_flag=True, help="Measure anew what an earlier search of the same has measured.")
 @written_folder_options
 @wait_option
@@ -74,7 +80,9 @@ if TYPE_CHECKING:
 @limit_options
 @verb_options
 @html_option
-def command(model: str, targets: tuple[Target, ...] | None, output: Path | None, out: Output, **said: Any) -> int:
+def command(
+    model: str, targets: tuple[Target, ...] | None, output: Path | None, explain: bool, out: Output, **said: Any
+) -> int:
     """Find the configuration of MODEL that is really best on a target, and prove it on a fresh build.
 
     The baseline is what `wright build` makes. Each change of it (a pass, an opset, a precision, a session setting) is
@@ -86,8 +94,13 @@ def command(model: str, targets: tuple[Target, ...] | None, output: Path | None,
     size. The same command goes on after a kill.
     """
     call = VerbCall("tune", model, one_target(targets), output=output, **said)
-    return answer(call, out, Answering(code=_code, progress=kept_lines))
+    also = (lambda result: report.render_insights(result.insights, out.console(sys.stdout))) if explain else _nothing
+    return answer(call, out, Answering(code=_code, progress=kept_lines, also=_nothing if out.json else also))
 
 
 def _code(found: TuneResult) -> int:
     return NO if found.fits is False else 0
+
+
+def _nothing(result: object) -> None:
+    """The insights are in the document already."""

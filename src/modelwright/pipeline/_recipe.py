@@ -31,11 +31,12 @@ _SECTIONS = ("inputs", *_STAGES, "check", "validation")
 @dataclass(frozen=True)
 class Reasons:
     """Why values are what they are, in words; null where there was nothing to decide. `sizes` are those that were
-    fixed, each with who says so."""
+    fixed, each with who says so; `passes` those of a preset that are left out, and by which finding."""
 
     reduce_range: str | None = None
     chip: str | None = None
     sizes: tuple[Sized, ...] = ()
+    passes: tuple[str, ...] = ()
 
 
 def _told(description: str, default: Any = MISSING) -> Any:

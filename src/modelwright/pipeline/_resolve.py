@@ -13,9 +13,9 @@ from modelwright.errors import UsageError
 from modelwright.graph import shared
 from modelwright.models import HfSource, OnnxSource, model_facts, processor_hints, sized_dims
 from modelwright.pipeline._conflicts import refuse_conflicts
+from modelwright.pipeline._known import chosen_passes
 from modelwright.pipeline._recipe import Layer, Recipe, make_data, make_pixels, make_recipe, merged, require_layer
 from modelwright.pipeline._weights import settle_weights
-from modelwright.stages.optimize import PRESETS, resolve_passes
 from modelwright.stages.quantize import QuantizeParams, canonical, steps_of
 from modelwright.stages.validate import ValidateParams
 from modelwright.targets import Target, catalogue, on_this_host, parse_target
@@ -77,8 +77,9 @@ def resolve_recipe(
     if data.samples is not None and quantize:
         layer["quantize"]["samples"] = data.samples
     _spell_out(layer, source, target, choices, planning=planning)
+    left_out = layer.pop("left_out", ())
     recipe = settle_weights(make_recipe(layer, "the recipe"), target, asked)
-    return replace(recipe, reasons=replace(recipe.reasons, chip=target.assumption))
+    return replace(recipe, reasons=replace(recipe.reasons, chip=target.assumption, passes=left_out))
 
 
 def _without_false(file: Layer) -> Layer:
@@ -201,8 +202,8 @@ def _spell_out(
     if optimize is None and not choices.dims:
         return
     optimize = dict(optimize or {})
-    names = [name for word in optimize.get("passes", []) for name in PRESETS.get(word, (word,))]
-    optimize["passes"] = list(resolve_passes(names))
+    names, layer["left_out"] = chosen_passes(optimize.get("passes", []), source, target)
+    optimize["passes"] = list(names)
     sizes = dict(optimize.get("fix_dims") or ())
     if "fix_dims" not in optimize and isinstance(source, OnnxSource) and target.device in _FIXED_SHAPE_DEVICES:
         found = _sizes(Path(source.path), layer, dict(choices.dims), planning=planning)

@@ -240,6 +240,8 @@ def _against_cpu(outcome: CheckOutcome) -> str:
 def _reasons(result: BuildResult, console: rich.console.Console) -> None:
     if (chip := result.recipe.reasons.chip) is not None:
         console.print(rich.text.Text(f"chip: {chip}"), soft_wrap=True)
+    for words in result.recipe.reasons.passes:
+        console.print(rich.text.Text(words, style="dim"), soft_wrap=True)
     why, params = result.recipe.reasons.reduce_range, result.recipe.quantize
     if why is not None and params is not None:
         bits = "weights that cannot saturate" if params.reduce_range else "weights of all 8 bits"

@@ -23,12 +23,16 @@ _RENDERERS = {
     "CompareResult": "compare.render_compare",
     "DebugReport": "debug.render_debug",
     "EvalResult": "eval.render_eval",
+    "ExperimentResult": "knowledge.render_experiment",
+    "KbExplanation": "knowledge.render_explanation",
+    "FindingPromotion": "knowledge.render_promotion",
     "Inspection": "model.render_model",
     "PairInspection": "model.render_pair",
     "PerfResult": "perf.render_perf",
     "Plans": "build.render_plans",
     "Repaired": "fix.render_fix",
     "TuneResult": "tune.render_tune",
+    "Verified": "knowledge.render_verified",
 }
 _WIDTH = 110
 

@@ -12,6 +12,7 @@ from modelwright._dataclass import dataclass
 from modelwright.diagnosis import DebugReport
 from modelwright.evaluation import EvalResult
 from modelwright.evidence import RecordLine
+from modelwright.knowledge import ExperimentResult
 from modelwright.measure import CompareResult, PerfResult
 from modelwright.pipeline import Analyses, Builds
 from modelwright.vocabulary import Result
@@ -71,6 +72,16 @@ def _compare(result: CompareResult) -> Table:
     return Table(("unit", "sentinel", "arm", "slot", "burst", "ns"), tuple(rows()))
 
 
+def _experiment(result: ExperimentResult) -> Table:
+    def rows() -> Iterator[tuple[Cell, ...]]:
+        for number, unit in enumerate(result.units, start=1):
+            for arm, bursts in (("base", unit.base_ns), (result.change, unit.arm_ns)):
+                for burst, samples in enumerate(bursts, start=1):
+                    yield from ((number, unit.sentinel, arm, burst, sample) for sample in samples)
+
+    return Table(("unit", "sentinel", "arm", "burst", "ns"), tuple(rows()))
+
+
 def _eval(result: EvalResult) -> Table:
     return _of(result.scores)
 
@@ -107,6 +118,7 @@ _TABLES: Mapping[str, Callable[[Any], Table]] = {
     "build": _build,
     "repair": lambda result: _of(result.result.rows),
     "tune": lambda result: _of(result.rows),
+    "experiment": _experiment,
 }
 
 

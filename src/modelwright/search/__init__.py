@@ -1,8 +1,20 @@
 """The search for the configuration that is really best on a target, and its proof."""
 
+from modelwright.search._experiment import ChangeQuestion, experiment
 from modelwright.search._machine import Objective, TuneLimits
 from modelwright.search._space import AXES
 from modelwright.search._tune import tune
 from modelwright.search._types import TuneInterrupted, TuneOptions, TuneResult, TuneRow
 
-__all__ = ["AXES", "Objective", "TuneInterrupted", "TuneLimits", "TuneOptions", "TuneResult", "TuneRow", "tune"]
+__all__ = [
+    "AXES",
+    "ChangeQuestion",
+    "Objective",
+    "TuneInterrupted",
+    "TuneLimits",
+    "TuneOptions",
+    "TuneResult",
+    "TuneRow",
+    "experiment",
+    "tune",
+]

@@ -8,7 +8,7 @@ from typing import Literal
 from modelwright._dataclass import dataclass
 from modelwright.search._variant import Variant
 
-Why = Literal["failed", "gate", "placement", "answers", "crashed", "hopeless", "memory"]
+Why = Literal["failed", "gate", "placement", "answers", "crashed", "hopeless", "memory", "rule"]
 Samples = Sequence[Sequence[float]]
 
 # What happened. `seconds` is what it took of the budget.

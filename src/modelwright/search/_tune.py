@@ -15,9 +15,11 @@ from modelwright.errors import InputError, WrightError
 from modelwright.evaluation import EvalOptions
 from modelwright.evidence import EnvironmentProbe
 from modelwright.judge import VerdictKind
+from modelwright.knowledge import Advice
 from modelwright.measure import ArmFailed, Outputs
 from modelwright.models import HfSource, OnnxSource, model_files
 from modelwright.pipeline import BuildFailure, BuildResult, Layer, RecipeChoices, resolve_recipe
+from modelwright.search._advice import advice_for, cited, ordered, remembered
 from modelwright.search._answer import tune_result
 from modelwright.search._events import (
     MakeVariants,
@@ -68,28 +70,39 @@ def tune(
     job = Job(source, target, recipe, choices, layer, options.inputs, options.threads, options.limits.by)
     with Workshop(job, store, tell) as shop:
         tell(Progress("building the baseline"))
-        known = single_changes(recipe, target, shop.surroundings())
-        variants = (*chosen(known, options.axes, options.forbid, options.only), *added(options.add))
+        known = chosen(single_changes(recipe, target, shop.surroundings()), options.axes, options.forbid, options.only)
+        advice = advice_for(known, shop.graph, target, store)
+        variants = (*known, *added(options.add))
         if not variants:
             raise InputError(
                 "there is nothing to search",
                 cause=f"no axis of {', '.join(options.axes or AXES)} has another value for this model and target",
                 fix="allow more axes",
             )
-        return _Tuning(shop, variants, options, store, tell).run()
+        return _Tuning(shop, variants, advice, options, store, tell).run()
 
 
 class _Tuning:
     """One search at work."""
 
     def __init__(
-        self, shop: Workshop, variants: tuple[Variant, ...], options: TuneOptions, store: Store, tell: OnProgress
+        self,
+        shop: Workshop,
+        variants: tuple[Variant, ...],
+        advice: Advice,
+        options: TuneOptions,
+        store: Store,
+        tell: OnProgress,
     ) -> None:
         self.shop, self.options, self.tell = shop, options, tell
-        self.journal = SearchJournal(store.root.parent / _FOLDER / f"{_key(shop.job, variants, options)}.jsonl")
+        name = store.root.parent / _FOLDER / _key(shop.job, variants, options)
+        self.journal = SearchJournal(name.with_suffix(".jsonl"))
         if options.again:
             self.journal.forget()
-        self.search = TuneSearch(variants, options.limits, self.journal.begin(secrets.randbits(32)))
+        self.advice = remembered(name.with_suffix(".advice.json"), advice, again=options.again)
+        self.search = TuneSearch(
+            ordered(variants, self.advice), options.limits, self.journal.begin(secrets.randbits(32))
+        )
         self.resumed = self.search.replay(self.journal.events())
         self.journal.keep(self.resumed)
         self._expected: Outputs | None = None
@@ -139,7 +152,13 @@ class _Tuning:
             yield self._rebuilt(self._variant(instruction.label))
 
     def _make(self, variants: tuple[Variant, ...]) -> Iterator[SearchEvent]:
-        """Another precision without real data is not even made: nobody could tell what it is worth."""
+        """Another precision without real data is not even made: nobody could tell what it is worth. Nor is what a
+        confirmed finding says to hurt here, unless it was asked for by name."""
+        dropped = {one: self.advice.dropped(one.label) for one in variants if not self.options.only}
+        ruled = {one: known for one, known in dropped.items() if known is not None}
+        for variant, known in ruled.items():
+            yield VariantDropped(variant.label, "rule", f"{known.why}: finding {known.finding}")
+        variants = tuple(variant for variant in variants if variant not in ruled)
         blind = self.shop.job.recipe.data.random
         hidden = [variant for variant in variants if blind and precision_of(variant) is not None]
         for variant in hidden:
@@ -250,7 +269,7 @@ class _Tuning:
         job = self.shop.job
         variant = self.search.contenders[done.champion].variant
         rebuilt = self.search.rebuilt
-        return tune_result(
+        result = tune_result(
             self.search,
             done,
             model=str(job.source.path) if isinstance(job.source, OnnxSource) else job.source.name,
@@ -260,6 +279,14 @@ class _Tuning:
             resumed=self.resumed,
             reproducible=None if rebuilt is None else rebuilt.identity != "other",
             environment=probe.finish(self.shop.runner.cpu_s if self._timed and self.search.units else None),
+        )
+        graph = self.shop.graph
+        return replace(
+            result,
+            rows=cited(result.rows, self.advice),
+            insights=self.advice.insights,
+            family=graph.family,
+            mark=graph.mark,
         )
 
 
@@ -274,7 +301,7 @@ def _key(job: Job, variants: tuple[Variant, ...], options: TuneOptions) -> str:
         {
             "source": job.source.identity(),
             "recipe": plain(job.recipe),
-            "variants": [variant.label for variant in variants],
+            "variants": sorted(variant.label for variant in variants),
             "limits": plain(replace(options.limits, budget_s=0.0)),
             "max_drop": [str(options.max_drop), options.task],
             "inputs": [str(options.inputs.data), options.inputs.batch, dict(options.inputs.dims)],

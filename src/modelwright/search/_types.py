@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 from modelwright._dataclass import dataclass
 from modelwright.evidence import Environment
 from modelwright.judge import Allowance, Finding
+from modelwright.knowledge import Insight
 from modelwright.measure import InputChoice
 from modelwright.models import FileDigest
 from modelwright.search._machine import TuneLimits
@@ -61,7 +62,8 @@ class TuneResult(Result):
     """`champion` is the baseline where nothing is proven to be better. Only what was found on its fresh build and fresh
     units (`finding`) is claimed about it. `settings` are those of its session, as an arm of a comparison takes them.
     `fits` is whether it keeps `max_memory`, None where none was asked for; `needed_s` is the budget that would do where
-    the budget ended the search."""
+    the budget ended the search. `family` and `mark` are the class of the model and the model by content; `insights`
+    what was known beforehand."""
 
     kind: ClassVar[str] = "tune"
 
@@ -87,6 +89,9 @@ class TuneResult(Result):
     resumed: int
     reproducible: bool | None
     environment: Environment
+    family: str | None = None
+    mark: str | None = None
+    insights: tuple[Insight, ...] = ()
     notes: tuple[str, ...] = ()
     folder: str | None = None
 

@@ -14,6 +14,7 @@ from modelwright._dataclass import dataclass
 from modelwright._json import digest
 from modelwright._scratch import scratch
 from modelwright.graph import fingerprint, load, summary
+from modelwright.knowledge import GraphFacts, graph_facts
 from modelwright.measure import Arm, InputChoice, Outputs, ReadyArm, Subject, UnitRecord
 from modelwright.models import HfSource, OnnxSource
 from modelwright.pipeline import (
@@ -64,6 +65,7 @@ class Workshop:
         self._arms: dict[str, ReadyArm] = {}
         self._fresh: dict[str, Path] = {}
         self._runner: measure.UnitRunner | None = None
+        self.graph = GraphFacts({}, "other")
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Workshop:
@@ -108,7 +110,9 @@ class Workshop:
         require_single([component.name for component in found.components])
         (component,) = found.components
         path = Path(self._stack.enter_context(_float_model(component).opened(self._store)))
-        firing = tuple(effect.name for effect in try_passes(path) if effect.fired and effect.problem is None)
+        effects = try_passes(path)
+        self.graph = graph_facts(path, effects)
+        firing = tuple(effect.name for effect in effects if effect.fired and effect.problem is None)
         cpus = self.job.threads or max(1, int(usable_cpus()))
         return Surroundings(_opset(path), firing, cpus)
 

@@ -1,0 +1,39 @@
+"""Passes that a build picks by itself, without those that are known to hurt on its target."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from modelwright.knowledge import GraphFacts, Insight, KnowledgeBase, family_of, harmful, has_own_findings, operators_of
+from modelwright.models import HfSource, OnnxSource
+from modelwright.stages.optimize import PRESETS, find_pass, resolve_passes
+from modelwright.store import Store
+from modelwright.targets import Target
+
+
+def chosen_passes(
+    words: Sequence[str], source: OnnxSource | HfSource, target: Target
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The passes of these names and presets, and why some of a preset are left out. One that is named is done."""
+    named = [word for word in words if word not in PRESETS]
+    picked = [name for word in words for name in PRESETS.get(word, ())]
+    known = _known(tuple(dict.fromkeys(name for name in picked if name not in named)), source, target)
+    hurtful = set(known)
+    kept = [name for name in picked if name not in hurtful and not hurtful & set(resolve_passes([name]))]
+    return resolve_passes([*named, *kept]), tuple(_words(name, one) for name, one in known.items())
+
+
+def _known(names: tuple[str, ...], source: OnnxSource | HfSource, target: Target) -> dict[str, Insight]:
+    """What a pass can add stands for what it would: nothing is tried here."""
+    adds = {name: find_pass(name).produces for name in names}
+    operators = operators_of(Path(source.path)) if isinstance(source, OnnxSource) else {}
+    graph = GraphFacts(operators, family_of(operators), adds)
+    if not has_own_findings():
+        return harmful(KnowledgeBase(), graph, target, names)
+    with Store() as store:
+        return harmful(KnowledgeBase(store), graph, target, names)
+
+
+def _words(name: str, one: Insight) -> str:
+    return f"{name} is left out: {one.why} (finding {one.finding})"
