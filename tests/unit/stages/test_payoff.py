@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from modelwright.stages.quantize._cut import Cut
-from modelwright.stages.quantize._payoff import Scope, faster_in_float
+from modelwright.stages.quantize._payoff import FloatScope, faster_in_float
 
 OPERATORS = ("Clip", "Conv", "Gemm", "MatMul", "Relu")
 
@@ -53,7 +53,7 @@ def chain(*layers: tuple[int, int, int, int, int], sigmoid_before: int | None = 
 
 def floats(*layers: tuple[int, int, int, int, int], sigmoid_before: int | None = None) -> set[str]:
     graph, sizes = chain(*layers, sigmoid_before=sigmoid_before)
-    return set(faster_in_float(graph, Scope(OPERATORS, ()), sizes))
+    return set(faster_in_float(graph, FloatScope(OPERATORS, ()), sizes))
 
 
 def test_wide_convolutions_are_integers_and_those_that_read_an_image_or_write_a_few_scores_are_not():
@@ -76,5 +76,5 @@ def test_where_nothing_pays_the_label_still_holds():
 
 def test_what_was_left_out_or_has_no_known_size_is_not_decided():
     graph, sizes = chain((25600, 16, 3, 3, 1), (25600, 64, 16, 3, 1))
-    assert faster_in_float(graph, Scope(OPERATORS, {"conv0"}), sizes) == frozenset()
-    assert faster_in_float(graph, Scope(OPERATORS, ()), {}) == frozenset()
+    assert faster_in_float(graph, FloatScope(OPERATORS, {"conv0"}), sizes) == frozenset()
+    assert faster_in_float(graph, FloatScope(OPERATORS, ()), {}) == frozenset()

@@ -42,7 +42,7 @@ class Costs:
 
 
 @dataclass(frozen=True)
-class Scope:
+class FloatScope:
     """The nodes that are asked for, by operator and by what is left out."""
 
     operators: Container[str]
@@ -52,7 +52,7 @@ class Scope:
         return node.op_type in self.operators and node.name not in self.excluded
 
 
-def faster_in_float(graph: onnx.GraphProto, scope: Scope, sizes: Mapping[str, int]) -> frozenset[str]:
+def faster_in_float(graph: onnx.GraphProto, scope: FloatScope, sizes: Mapping[str, int]) -> frozenset[str]:
     """Products of a scope that had better stay float. `sizes` are the elements of each tensor, as they were seen."""
     shapes = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
     costs = {node.name: found for node in graph.node if scope.holds(node) if (found := _costs(node, shapes, sizes))}
@@ -68,7 +68,7 @@ def faster_in_float(graph: onnx.GraphProto, scope: Scope, sizes: Mapping[str, in
 
 
 def _network(
-    graph: onnx.GraphProto, scope: Scope, sizes: Mapping[str, int], costs: Mapping[str, Costs], worth: float
+    graph: onnx.GraphProto, scope: FloatScope, sizes: Mapping[str, int], costs: Mapping[str, Costs], worth: float
 ) -> Cut:
     links, cut = Links.of(graph), Cut()
     for node in graph.node:

@@ -17,7 +17,7 @@ from modelwright.stages.quantize._model import Prepared, opset_of
 from modelwright.stages.quantize._neighbours import finest_scales, packing_of
 from modelwright.stages.quantize._pairs import integer_nodes, keep_needed_pairs
 from modelwright.stages.quantize._params import Calibration, QuantizeParams
-from modelwright.stages.quantize._payoff import Scope, faster_in_float
+from modelwright.stages.quantize._payoff import FloatScope, faster_in_float
 from modelwright.stages.quantize._precision import Step, reduces_range
 from modelwright.stages.quantize._quiet import quiet
 from modelwright.stages.quantize._ranges import Observed, Range, Watch, observe
@@ -88,7 +88,7 @@ def quantize_static(
     observed, ranges = _ranges(prepared.model, watch, step, params, source, workdir)
     slow: frozenset[str] = frozenset()
     if needed and params.float_where_faster and not params.op_types:
-        slow = faster_in_float(prepared.model.graph, Scope(operators, excluded), observed.sizes)
+        slow = faster_in_float(prepared.model.graph, FloatScope(operators, excluded), observed.sizes)
         excluded |= slow
         excluded |= integer_nodes(prepared.model.graph, operators, excluded).idle
     wide = {name: item.largest for name, item in ranges.items() if item.largest > _SUSPICIOUS}
