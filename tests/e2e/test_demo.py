@@ -19,7 +19,7 @@ def test_the_demo_builds_judges_finds_the_loss_and_repairs_it(tmp_path):
     words = [sys.executable, str(tmp_path / "demo/run.py")]
     done = subprocess.run(words, capture_output=True, text=True, timeout=3600, check=False)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    broken, repaired = (part.split("$ wright")[0] for part in done.stdout.split("--task image-classification")[1:])
+    broken, repaired = (part.split("$ wright")[0] for part in done.stdout.split("--task image-classification")[-2:])
     assert "fail" in broken
     assert "pass" in repaired
     assert "repaired: SQNR" in done.stdout
