@@ -36,9 +36,10 @@ chromium:
 	  || { apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium >/dev/null; } \
 	  || echo "chromium cannot be installed: the tests of pages in a browser will be skipped"
 
+# Many of the second kind wait for a child or a clock: three at a time keep two cores at work.
 test: .venv/.installed-hf qemu chromium ## all tests
 	$(PY) -m pytest tests/unit -n 2
-	$(PY) -m pytest tests/ep tests/e2e tests/hostile -n 2 -rs
+	$(PY) -m pytest tests/ep tests/e2e tests/hostile -n 3 -rs
 
 test-fast: install ## unit tests only, under a minute
 	$(PY) -m pytest tests/unit -n 2
