@@ -40,6 +40,11 @@ def logs_dir() -> Path:
     return home() / "logs"
 
 
+def findings_file() -> Path:
+    """The journal of what this user has found; what came with the package is elsewhere."""
+    return home() / "kb" / "findings.jsonl"
+
+
 def machine_dir() -> Path:
     """What all users and homes of this machine share: the lock of measurements. `MODELWRIGHT_LOCKS` moves it."""
     chosen = os.environ.get(LOCKS_VARIABLE)

@@ -1,6 +1,6 @@
 """What is known about changes of models on targets: findings with their evidence, and rules that use them."""
 
-from modelwright.knowledge._base import KbEvent, KnowledgeBase, has_own_findings, read_finding, shipped_findings
+from modelwright.knowledge._base import KbEvent, KnowledgeBase, read_finding, shipped_findings
 from modelwright.knowledge._facts import graph_facts, operators_of
 from modelwright.knowledge._family import FAMILIES, family_of
 from modelwright.knowledge._learn import learn
@@ -70,7 +70,6 @@ __all__ = [
     "family_of",
     "graph_facts",
     "harmful",
-    "has_own_findings",
     "learn",
     "lint",
     "make_specimen",

@@ -18,7 +18,7 @@ from modelwright._dataclass import dataclass
 from modelwright._typed import MisfitError, typed
 from modelwright.errors import InputError, UsageError, did_you_mean
 from modelwright.evidence import now
-from modelwright.home import home
+from modelwright.home import findings_file
 from modelwright.knowledge._observe import Evidence
 from modelwright.knowledge._specimens import SPECIMENS
 from modelwright.knowledge._standing import standing
@@ -27,7 +27,6 @@ from modelwright.knowledge._words import misspelt
 from modelwright.store import Store
 
 SHIPPED = ("ours.toml", "imported.toml", "lessons.toml")
-_JOURNAL = "findings.jsonl"
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class KnowledgeBase:
     def __init__(
         self, store: Store | None = None, *, folder: Path | None = None, evidence: Evidence | None = None
     ) -> None:
-        self._journal = folder / _JOURNAL if folder is not None else _own_journal()
+        self._journal = folder / findings_file().name if folder is not None else findings_file()
         self.evidence = evidence or Evidence(store)
         self.shipped = {one.id: one for one in shipped_findings()}
         self.findings: dict[str, KbFinding] = dict(self.shipped)
@@ -122,15 +121,6 @@ class KnowledgeBase:
             file.flush()
             os.fsync(file.fileno())
         self._take(event)
-
-
-def _own_journal() -> Path:
-    return home() / "kb" / _JOURNAL
-
-
-def has_own_findings() -> bool:
-    """Is there anything beside what came with the package?"""
-    return _own_journal().is_file()
 
 
 def _whole(path: Path) -> int:

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from modelwright.knowledge import GraphFacts, Insight, KnowledgeBase, family_of, harmful, has_own_findings, operators_of
+from modelwright._lazy import lazy
+from modelwright.home import findings_file
 from modelwright.models import HfSource, OnnxSource
 from modelwright.stages.optimize import PRESETS, find_pass, resolve_passes
 from modelwright.store import Store
 from modelwright.targets import Target
+
+if TYPE_CHECKING:
+    from modelwright import knowledge
+    from modelwright.knowledge import Insight
+else:
+    knowledge = lazy("modelwright.knowledge")
+
+# What every build does. No finding that comes with the package is against any of it (a test holds that), so a warm build
+# need not read them.
+QUIET = frozenset(PRESETS["portable"])
 
 
 def chosen_passes(
@@ -26,13 +38,16 @@ def chosen_passes(
 
 def _known(names: tuple[str, ...], source: OnnxSource | HfSource, target: Target) -> dict[str, Insight]:
     """What a pass can add stands for what it would: nothing is tried here."""
+    own = findings_file().is_file()
+    if not own and QUIET.issuperset(names):
+        return {}
     adds = {name: find_pass(name).produces for name in names}
-    operators = operators_of(Path(source.path)) if isinstance(source, OnnxSource) else {}
-    graph = GraphFacts(operators, family_of(operators), adds)
-    if not has_own_findings():
-        return harmful(KnowledgeBase(), graph, target, names)
+    operators = knowledge.operators_of(Path(source.path)) if isinstance(source, OnnxSource) else {}
+    graph = knowledge.GraphFacts(operators, knowledge.family_of(operators), adds)
+    if not own:
+        return knowledge.harmful(knowledge.KnowledgeBase(), graph, target, names)
     with Store() as store:
-        return harmful(KnowledgeBase(store), graph, target, names)
+        return knowledge.harmful(knowledge.KnowledgeBase(store), graph, target, names)
 
 
 def _words(name: str, one: Insight) -> str:

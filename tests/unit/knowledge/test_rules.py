@@ -16,7 +16,9 @@ from modelwright.knowledge import (
     read_rules,
     shipped_rules,
 )
-from modelwright.targets import parse_target
+from modelwright.pipeline._known import QUIET
+from modelwright.stages.optimize import find_pass
+from modelwright.targets import known_targets, parse_target
 
 CONV = GraphFacts(
     {"Conv": 4, "Relu": 4},
@@ -157,3 +159,11 @@ def test_a_misspelt_word_of_a_rule_is_an_error(row, said):
     with pytest.raises(InputError) as caught:
         read_rules(f'[one]\nfinding = "npu-006"\n{row}\n', "here")
     assert said in f"{caught.value} {caught.value.fix}"
+
+
+@pytest.mark.parametrize("family", ["convolutional", "transformer", "other"])
+def test_no_finding_of_the_package_is_against_a_pass_that_every_build_does(family):
+    operators = {"Conv": 1, "MatMul": 1, "Softmax": 1, "LayerNormalization": 1, "Relu": 1, "Gemm": 1}
+    graph = GraphFacts(operators, family, {name: find_pass(name).produces for name in QUIET})
+    for target in known_targets():
+        assert harmful(KnowledgeBase(), graph, target, sorted(QUIET)) == {}
