@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 else:
     knowledge = lazy("modelwright.knowledge")
 
-# What every build does. No finding that comes with the package is against any of it (a test holds that), so a warm build
-# need not read them.
+# What every build does. No finding that comes with the package is against any of it, as a test holds: a warm build need
+# not read them.
 QUIET = frozenset(PRESETS["portable"])
 
 
