@@ -79,7 +79,7 @@ def test_a_full_device_is_not_success(call, model):
 
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path, model):
-    line = f"{WRIGHT} inspect {model} --json | head -c 1 > /dev/null; echo ${{PIPESTATUS[0]}}"
+    line = f"'{WRIGHT}' inspect {model} --json | head -c 1 > /dev/null; echo ${{PIPESTATUS[0]}}"
     env = {**os.environ, "MODELWRIGHT_HOME": str(tmp_path / "home")}
     done = subprocess.run(["bash", "-c", line], env=env, capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout.strip() in ("0", "141")
@@ -131,7 +131,7 @@ def test_no_home_at_all(call, model):
 def test_a_working_folder_that_is_gone(tmp_path, model):
     gone = tmp_path / "gone"
     gone.mkdir()
-    line = f"cd {gone} && rmdir {gone} && exec {WRIGHT} inspect {model}"
+    line = f"cd {gone} && rmdir {gone} && exec '{WRIGHT}' inspect {model}"
     env = {**os.environ, "MODELWRIGHT_HOME": str(tmp_path / "home")}
     done = subprocess.run(["bash", "-c", line], env=env, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
