@@ -31,6 +31,8 @@ def chosen_passes(
     named = [word for word in words if word not in PRESETS]
     picked = [name for word in words for name in PRESETS.get(word, ())]
     known = _known(tuple(dict.fromkeys(name for name in picked if name not in named)), source, target)
+    if not known:
+        return resolve_passes([*named, *picked]), ()
     hurtful = set(known)
     kept = [name for name in picked if name not in hurtful and not hurtful & set(resolve_passes([name]))]
     return resolve_passes([*named, *kept]), tuple(_words(name, one) for name, one in known.items())
