@@ -3,12 +3,15 @@
 import importlib.util
 import platform
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from onnx import helper
 
 from support import models
+
+DEMO = Path(__file__).parents[2] / "demo"
 
 needs_simulator = pytest.mark.skipif(
     importlib.util.find_spec("onnxruntime_qnn") is None or (sys.platform, platform.machine()) != ("linux", "x86_64"),
@@ -100,3 +103,16 @@ def test_a_recipe_and_a_choice_of_changes_make_the_search(wright, tmp_path):
     assert set(rows(answer)) == {"baseline", "level=basic"}
     assert answer.json["champion"] == "baseline"
     assert "no variant takes less size" in answer.json["sentence"]
+
+
+def test_rows_that_found_the_ranges_of_a_variant_do_not_judge_it(wright, tmp_path):
+    with np.load(DEMO / "fashion_test.npz") as held:
+        np.savez(tmp_path / "few.npz", image=held["image"][:12].astype(np.float32) / 255, label=held["label"][:12])
+    words = ("--data", "few.npz", "--task", "image-classification", "--max-drop", "50pt")
+    answer = wright(
+        "tune", DEMO / "fashion_cnn.onnx", *words, "--only", "precision=w8a8", "--objective", "size", "--json"
+    )
+    assert answer.code == 0, answer.err
+    row = rows(answer)["precision=w8a8"]
+    assert row["word"] == "gate"
+    assert "give more rows" in row["reason"]

@@ -10,7 +10,7 @@ from modelwright.api._model import artifact_of
 from modelwright.errors import UsageError
 from modelwright.judge import Allowance, VerdictKind
 from modelwright.models import HfSource, OnnxSource
-from modelwright.pipeline import BuildResult, KeptAccuracy, Recipe, calibration_rows
+from modelwright.pipeline import BuildResult, KeptAccuracy, Recipe, judged_rows
 from modelwright.store import Store
 from modelwright.targets import parse_target
 from modelwright.vocabulary import OnProgress
@@ -49,8 +49,8 @@ def with_accuracy(
     runs on its target."""
     reference = source.path if isinstance(source, OnnxSource) else source.folder or source.name
     target = built.target if built.recipe.compile is not None else "cpu"
-    options = evaluation.EvalOptions(max_drop=allowed, target=target, after=calibration_rows(built.recipe))
-    data = replace(built.recipe.data, samples=None)
+    data, after = judged_rows(built.recipe)
+    options = evaluation.EvalOptions(max_drop=allowed, target=target, after=after)
     try:
         with artifact_of(built, parse_target(built.target), store, on_progress) as candidate:
             found = evaluation.evaluate(candidate.path, reference, data, task, options, on_progress=on_progress)

@@ -27,7 +27,7 @@ from modelwright.pipeline._manifest import (
 )
 from modelwright.pipeline._nodes import (
     BuildSubject,
-    calibration_rows,
+    judged_rows,
     optimize_node,
     quantize_node,
 )
@@ -86,10 +86,10 @@ __all__ = [
     "assemble",
     "build",
     "build_all",
-    "calibration_rows",
     "check_folder",
     "deliver",
     "import_model",
+    "judged_rows",
     "make_recipe",
     "manifest",
     "optimize_node",

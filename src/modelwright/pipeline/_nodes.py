@@ -22,7 +22,7 @@ from modelwright.stages.place import CLAIM, ClaimParams
 from modelwright.stages.quantize import QUANTIZE, QuantizeOutcome, QuantizeParams, integer_products, steps_of
 from modelwright.stages.validate import VALIDATE, Gate, judged_as
 from modelwright.targets import parse_target, read_cpu
-from modelwright.vocabulary import InputSpec
+from modelwright.vocabulary import Data, InputSpec
 
 READER = "unknown until the reader runs"
 
@@ -160,6 +160,11 @@ def calibration_rows(recipe: Recipe) -> int:
     """How many rows of real data find ranges, at most."""
     params = recipe.quantize
     return params.samples if params is not None and calibrated(params) and not recipe.data.random else 0
+
+
+def judged_rows(recipe: Recipe) -> tuple[Data, int]:
+    """What judges a finished model on its task: all rows of its data; so many of them found its ranges and do not."""
+    return replace(recipe.data, samples=None), calibration_rows(recipe)
 
 
 def _gate(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from types import TracebackType
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     import rich.text
 else:
     rich = lazy("rich")
+
+# Where lines stay, steps of one thing are said so far apart.
+APART_S = 10.0
 
 Line = TypeVar("Line", bound="StatusLine")
 
@@ -54,17 +58,27 @@ class StatusLine:
 
 
 class KeptLines(StatusLine):
-    """Everything is printed to stay, except the steps of a repetition: those share the one line that changes."""
+    """Everything is printed to stay, except the steps of a repetition, or of one thing that is done by and by: those
+    share the one line that changes. Where no line can change, one in a while says how far it is."""
+
+    _said = -math.inf
 
     def __init__(self, console: rich.console.Console, keep: Callable[[str], None], *, quiet: bool) -> None:
         super().__init__(console, quiet=quiet or not console.is_terminal)
         self._keep = keep
 
     def __call__(self, progress: Progress) -> None:
-        if progress.stage is None:
-            self._keep(line(progress))
-        else:
+        if progress.stage is not None or (progress.fraction is not None and self._status is not None):
             super().__call__(progress)
+        elif progress.fraction is None or self._due():
+            self._keep(line(progress))
+
+    def _due(self) -> bool:
+        now = time.monotonic()
+        if now - self._said < APART_S:
+            return False
+        self._said = now
+        return True
 
 
 def line(progress: Progress) -> str:

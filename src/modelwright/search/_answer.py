@@ -8,8 +8,9 @@ from typing import Any
 from modelwright.judge import Finding, Verdict, VerdictKind
 from modelwright.measure import sentence
 from modelwright.pipeline import Recipe, toml_text
+from modelwright.search._contender import Contender
 from modelwright.search._events import SearchDone
-from modelwright.search._machine import Contender, TuneSearch
+from modelwright.search._machine import TuneSearch
 from modelwright.search._types import TUNE_PROTOCOL, TuneResult, TuneRow
 from modelwright.search._variant import BASELINE
 from modelwright.search._workshop import written

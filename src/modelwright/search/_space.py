@@ -7,6 +7,7 @@ from dataclasses import field, replace
 
 from modelwright._dataclass import dataclass
 from modelwright.errors import InputError, UsageError, did_you_mean
+from modelwright.knowledge import read_change
 from modelwright.pipeline import Recipe
 from modelwright.search._variant import PASS_AXIS, AxisChange, Variant
 from modelwright.stages.optimize import OptimizeParams, find_pass, resolve_passes
@@ -57,6 +58,18 @@ def single_changes(recipe: Recipe, target: Target, around: Surroundings) -> tupl
     return tuple(Variant((AxisChange(axis, value),)) for axis in AXES for value in values[axis])
 
 
+def refuse_unknown(axes: Iterable[str], forbid: Iterable[str], only: Iterable[str]) -> None:
+    """What is wrong whatever the model is, before anything is built: an axis, a pass or a precision that nobody has."""
+    for word in axes:
+        _require(word, AXES, "axis")
+    for word in only:
+        read_change(word, AXES)
+    for word in (word for word in forbid if word not in AXES):
+        if "=" not in word and not word.startswith(("+", "-")):
+            _require(word, AXES, "axis or change")
+        read_change(word, AXES)
+
+
 def chosen(
     variants: Sequence[Variant], axes: Iterable[str], forbid: Iterable[str], only: Iterable[str] = ()
 ) -> tuple[Variant, ...]:
@@ -67,8 +80,6 @@ def chosen(
     few = tuple(only) or tuple(labels)
     for word in few:
         _require(word, labels, "change")
-    for word in wanted:
-        _require(word, AXES, "axis")
     for word in without:
         _require(word, (*AXES, *labels), "axis or change")
     return tuple(

@@ -12,13 +12,13 @@ from modelwright import evaluation, measure
 from modelwright._installed import installed
 from modelwright._json import digest, plain
 from modelwright.errors import InputError, WrightError
-from modelwright.evaluation import EvalOptions
+from modelwright.evaluation import EvalOptions, NoRowsLeftError
 from modelwright.evidence import EnvironmentProbe
 from modelwright.judge import VerdictKind
 from modelwright.knowledge import Advice
 from modelwright.measure import ArmFailed, Outputs
 from modelwright.models import HfSource, OnnxSource, model_files
-from modelwright.pipeline import BuildFailure, BuildResult, Layer, RecipeChoices, resolve_recipe
+from modelwright.pipeline import BuildFailure, BuildResult, Layer, RecipeChoices, judged_rows, resolve_recipe
 from modelwright.search._advice import advice_for, cited, ordered, remembered
 from modelwright.search._answer import tune_result
 from modelwright.search._events import (
@@ -36,7 +36,7 @@ from modelwright.search._events import (
 )
 from modelwright.search._journal import SearchJournal
 from modelwright.search._machine import TuneSearch
-from modelwright.search._space import AXES, added, chosen, precision_of, single_changes
+from modelwright.search._space import AXES, added, chosen, precision_of, refuse_unknown, single_changes
 from modelwright.search._types import TuneInterrupted, TuneOptions, TuneResult
 from modelwright.search._variant import Variant
 from modelwright.search._workshop import Job, Workshop
@@ -65,14 +65,15 @@ def tune(
     What was measured is written down as it happens: after a kill the same call goes on. Raises TuneInterrupted, with
     where it stood, when somebody ends it early.
     """
-    tell = on_progress or silent
+    tell, own = on_progress or silent, added(options.add)
+    refuse_unknown(options.axes, options.forbid, options.only)
     recipe = resolve_recipe(source, target, choices, layer)
     job = Job(source, target, recipe, choices, layer, options.inputs, options.threads, options.limits.by)
     with Workshop(job, store, tell) as shop:
         tell(Progress("building the baseline"))
         known = chosen(single_changes(recipe, target, shop.surroundings()), options.axes, options.forbid, options.only)
         advice = advice_for(known, shop.graph, target, store)
-        variants = (*known, *added(options.add))
+        variants = (*known, *own)
         if not variants:
             raise InputError(
                 "there is nothing to search",
@@ -212,14 +213,14 @@ class _Tuning:
         """Why a variant of another precision is not known to keep what it must on labelled data."""
         if self.options.max_drop is None or precision_of(variant) is None:
             return None
-        found = evaluation.evaluate(
-            self.shop.file(variant),
-            self.shop.file(Variant()),
-            self.options.inputs.data,
-            self.options.task,
-            options=EvalOptions(max_drop=self.options.max_drop),
-            on_progress=self.tell,
-        )
+        data, after = judged_rows(self.shop.recipe_of(variant))
+        _, of_baseline = judged_rows(self.shop.job.recipe)
+        options = EvalOptions(max_drop=self.options.max_drop, after=max(after, of_baseline))
+        files = self.shop.file(variant), self.shop.file(Variant())
+        try:
+            found = evaluation.evaluate(*files, data, self.options.task, options, on_progress=self.tell)
+        except NoRowsLeftError as error:
+            return f"accuracy: {error.cause}: give more rows"
         return None if found.verdict is VerdictKind.PASS else f"accuracy: {'; '.join(found.reasons) or found.verdict}"
 
     def _unit(self, turn: TakeUnit) -> UnitTaken | VariantDropped:

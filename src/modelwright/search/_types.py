@@ -12,7 +12,7 @@ from modelwright.judge import Allowance, Finding
 from modelwright.knowledge import Insight
 from modelwright.measure import InputChoice
 from modelwright.models import FileDigest
-from modelwright.search._machine import TuneLimits
+from modelwright.search._limits import TuneLimits
 from modelwright.vocabulary import Result
 
 TUNE_PROTOCOL = "tune-1"

@@ -19,7 +19,9 @@ from modelwright.search._events import (
     VariantRebuilt,
     VariantTried,
 )
-from modelwright.search._machine import HOPELESS, MOST_UNITS, TuneLimits, TuneSearch
+from modelwright.search._limits import TuneLimits
+from modelwright.search._machine import TuneSearch
+from modelwright.search._screening import HOPELESS, MOST_UNITS
 from modelwright.search._variant import BASELINE, AxisChange, Variant, combinations
 
 UNIT_S = 2.0

@@ -2,8 +2,8 @@
 
 import pytest
 
-from modelwright.errors import UsageError
-from modelwright.search._space import added, chosen, session_of
+from modelwright.errors import UsageError, WrightError
+from modelwright.search._space import added, chosen, refuse_unknown, session_of
 from modelwright.search._variant import AxisChange, Variant
 from modelwright.search._workshop import written
 
@@ -30,3 +30,24 @@ def test_only_what_is_named_is_tried_and_what_is_forbidden_is_not():
     assert chosen([THREADS, LEVEL], (), ["level=basic"]) == (THREADS,)
     with pytest.raises(UsageError, match="levl=basic"):
         chosen([THREADS, LEVEL], (), (), ["levl=basic"])
+
+
+@pytest.mark.parametrize(
+    ("said", "wrong"),
+    [
+        ({"axes": ["colour"]}, "colour"),
+        ({"only": ["nosuch"]}, "nosuch"),
+        ({"only": ["+gelu_fusoin"]}, "gelu_fusoin"),
+        ({"only": ["levl=basic"]}, "levl=basic"),
+        ({"only": ["precision=w9a9"]}, "w9a9"),
+        ({"forbid": ["denormal"]}, "denormal"),
+        ({"forbid": ["levl=basic"]}, "levl=basic"),
+    ],
+)
+def test_what_no_model_has_is_refused_without_one(said, wrong):
+    with pytest.raises(WrightError, match=wrong):
+        refuse_unknown(**{"axes": (), "forbid": (), "only": ()} | said)
+
+
+def test_what_some_model_may_have_is_not_refused():
+    refuse_unknown(["pass", "level"], ["threads", "+gelu_fusion", "level=basic"], ["-gelu_fusion", "precision=w8a8"])

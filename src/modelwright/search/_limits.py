@@ -1,0 +1,26 @@
+"""What is asked of a search."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from modelwright._dataclass import dataclass
+
+Objective = Literal["latency", "size", "memory"]
+
+
+@dataclass(frozen=True)
+class TuneLimits:
+    """What is asked of the search. `max_memory` is in bytes, of a process that opens and runs the model."""
+
+    budget_s: float
+    min_effect: float = 0.02
+    alpha: float = 0.05
+    by: tuple[float, ...] = (0.1, 0.5)
+    objective: Objective = "latency"
+    max_memory: int | None = None
+
+    @property
+    def weighs(self) -> bool:
+        """Whether memory has to be measured."""
+        return self.objective == "memory" or self.max_memory is not None
