@@ -3,6 +3,7 @@
 from modelwright.store._digests import file_digest, remembers, unwritten
 from modelwright.store._key import Key, stage_key
 from modelwright.store._names import MARKER as DELIVERY_NOTE
+from modelwright.store._names import check_names
 from modelwright.store._store import Store
 from modelwright.store._types import (
     Artifact,
@@ -33,6 +34,7 @@ __all__ = [
     "StoreStats",
     "VerifyReport",
     "Waiting",
+    "check_names",
     "file_digest",
     "remembers",
     "stage_key",

@@ -1,0 +1,24 @@
+"""Feeds: where finished builds are published, and pulled from. See `Feed`; `open_feed` knows them by their address."""
+
+from modelwright.farm.feeds._errors import FeedError, FeedFault
+from modelwright.farm.feeds._feed import Feed, Offered
+from modelwright.farm.feeds._open import open_feed
+from modelwright.farm.feeds._package import Package, Shipment
+from modelwright.farm.feeds._publish import PublishResult, pack, publish
+from modelwright.farm.feeds._pull import PackageQuery, PullResult, pull
+
+__all__ = [
+    "Feed",
+    "FeedError",
+    "FeedFault",
+    "Offered",
+    "Package",
+    "PackageQuery",
+    "PublishResult",
+    "PullResult",
+    "Shipment",
+    "open_feed",
+    "pack",
+    "publish",
+    "pull",
+]
