@@ -40,7 +40,21 @@ def image_inputs(signature: Sequence[ValueSpec], wanted: PixelInputs) -> tuple[I
             cause=f"{what}: an image is four dimensions of floats, 1, 3 or 4 channels; it takes {', '.join(known)}",
             fix="Name them in the recipe: [inputs] images.",
         )
+    for value in looks:
+        _check_channels(value, wanted)
     return tuple(_image(value, wanted) for value in looks)
+
+
+def _check_channels(value: ValueSpec, wanted: PixelInputs) -> None:
+    """One number serves every channel; more must be as many as there are."""
+    channels = (value.shape or ())[3 if _channels_last(value) else 1]
+    for name, numbers in (("input_mean", wanted.mean), ("input_std", wanted.std)):
+        if numbers is not None and len(numbers) not in (1, channels):
+            raise InputError(
+                f"`{name}` has {len(numbers)} numbers, and {value.name} has {channels} channels",
+                cause="there is one number for each channel, or one for all",
+                fix=f"Give `{name}` 1 or {channels} numbers, in the order of the model's channels.",
+            )
 
 
 def as_taken(signature: Sequence[ValueSpec], wanted: PixelInputs) -> tuple[ValueSpec, ...]:
@@ -74,10 +88,14 @@ def moved(items: Sequence[T], places: tuple[int, ...] | None) -> tuple[T, ...]:
 
 
 def _image(value: ValueSpec, wanted: PixelInputs) -> ImageInput:
-    shape = value.shape or ()
-    last = shape[3] in COLOURS and shape[1] not in COLOURS
+    last = _channels_last(value)
     asked = last if wanted.layout is None else wanted.layout == "nhwc"
     return ImageInput(value.name, last, None if asked == last else TO_LAST if asked else TO_FIRST)
+
+
+def _channels_last(value: ValueSpec) -> bool:
+    shape = value.shape or ()
+    return shape[3] in COLOURS and shape[1] not in COLOURS
 
 
 def _is_image(value: ValueSpec) -> bool:

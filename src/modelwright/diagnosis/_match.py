@@ -137,8 +137,11 @@ def _same_float(name: str, wanted: View, got: View) -> Pair | None:
     if twin is None or got.nodes[twin].op_type != wanted.nodes[use.node].op_type:
         return None
     outputs = got.nodes[twin].output
-    known = use.position < len(outputs) and outputs[use.position]
-    return Pair(name, outputs[use.position], "producer") if known else None
+    other = outputs[use.position] if use.position < len(outputs) else ""
+    # A node that took in the one behind it kept its own name and makes what that one made.
+    if not other or wanted.has(other) or wanted.folded_behind(name, got):
+        return None
+    return Pair(name, other, "producer")
 
 
 def _renamed_activation(tensor: str, site: _Site, wanted: View, got: View) -> str | None:
@@ -204,6 +207,9 @@ def _why_gone(name: str, wanted: View, got: View, pairs: dict[str, Pair]) -> str
                 return f"compared behind its {reader.op_type} {output}, which the quantized range absorbed"
     maker = wanted.maker(name)
     node = label(maker) if maker is not None else name
+    folded = wanted.folded_behind(name, got)
+    if folded is not None:
+        return f"{label(folded)} behind it was folded into {node}"
     if maker is not None and maker.name in got.by_name:
         return f"node {node} exists on both sides, but its output has another name"
     return f"the quantized model has neither this tensor nor the node {node}: fused or removed"

@@ -54,6 +54,11 @@ class View:
     def readers(self, tensor: str) -> tuple[onnx.NodeProto, ...]:
         return tuple(self.nodes[use.node] for use in self.uses.get(tensor, ()))
 
+    def folded_behind(self, tensor: str, got: View) -> onnx.NodeProto | None:
+        """A batch normalization that reads this tensor and is gone in `got`: whoever makes the tensor took it in."""
+        norms = (node for node in self.readers(tensor) if node.op_type == "BatchNormalization")
+        return next((node for node in norms if node.name not in got.by_name), None)
+
     def shape(self, stored: str) -> tuple[int, ...]:
         return tuple(self.stored[stored].dims)
 

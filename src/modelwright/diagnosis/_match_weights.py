@@ -80,9 +80,9 @@ def _nothing_there(item: _Stored) -> str:
 def _changed_before(weight: str, wanted: View, got: View) -> str | None:
     """A batch normalization that is gone was folded into the weights before they were quantized."""
     for node in wanted.readers(weight):
-        for after in wanted.readers(node.output[0]):
-            if after.op_type == "BatchNormalization" and after.name not in got.by_name:
-                return f"{label(after)} was folded into it; give the optimized float model to compare weights"
+        after = wanted.folded_behind(node.output[0], got)
+        if after is not None:
+            return f"{label(after)} was folded into it; give the optimized float model to compare weights"
     return None
 
 

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from modelwright import _json
 from modelwright._dataclass import dataclass
+from modelwright._lazy import lazy
 from modelwright._typed import MisfitError, typed
 from modelwright.errors import InputError, UsageError, did_you_mean
 from modelwright.evidence import now
@@ -25,6 +26,11 @@ from modelwright.knowledge._standing import standing
 from modelwright.knowledge._types import KbFinding, Standing, Status
 from modelwright.knowledge._words import misspelt
 from modelwright.store import Store
+
+if TYPE_CHECKING:
+    import filelock
+else:
+    filelock = lazy("filelock")
 
 SHIPPED = ("ours.toml", "imported.toml", "lessons.toml")
 
@@ -87,7 +93,13 @@ class KnowledgeBase:
             self._append(KbEvent("observed", now(), name, record=record))
 
     def decide(self, name: str, status: Status, by: str, reason: str) -> None:
+        """A decision that nobody took, or for no reason, is none."""
         self.standing(name)
+        for what, said in (("by", by), ("reason", reason)):
+            if not said.strip():
+                raise UsageError(
+                    f"`{what}` is empty", cause="who decided and why is kept with a decision", fix=f"say `{what}`"
+                )
         self._append(KbEvent("decided", now(), name, status=status, by=by, reason=reason))
 
     def events(self) -> Iterator[KbEvent]:
@@ -115,7 +127,8 @@ class KnowledgeBase:
         self._journal.parent.mkdir(parents=True, exist_ok=True)
         said = {key: value for key, value in _json.plain(event).items() if value is not None}
         line = json.dumps(said, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode() + b"\n"
-        with self._journal.open("ab") as file:
+        # Without the lock a line that another process is writing would be taken for one that a kill cut short.
+        with filelock.FileLock(f"{self._journal}.lock"), self._journal.open("ab") as file:
             file.truncate(_whole(self._journal))
             file.write(line)
             file.flush()

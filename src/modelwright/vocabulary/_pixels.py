@@ -32,7 +32,16 @@ class PixelInputs:
     def __post_init__(self) -> None:
         for wrong, problem, fix in (
             (self.scale is not None and not 0 < self.scale < math.inf, "`input_scale` must be positive", "use 1/255"),
-            (any(part <= 0 for part in self.std or ()), "`input_std` must be positive", "use 0.229,0.224,0.225"),
+            (
+                any(not math.isfinite(part) for part in self.mean or ()),
+                "`input_mean` must be finite",
+                "use 0.485,0.456,0.406",
+            ),
+            (
+                any(not 0 < part < math.inf for part in self.std or ()),
+                "`input_std` must be positive",
+                "use 0.229,0.224,0.225",
+            ),
             (
                 self.dtype is not None and not self.normalizes,
                 "`input_type` uint8 needs to know what a pixel is worth",

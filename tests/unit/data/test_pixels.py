@@ -1,5 +1,7 @@
 """Which inputs are images, and how their declaration changes."""
 
+import math
+
 import pytest
 
 from modelwright.data import as_taken, image_inputs, specs_as_taken
@@ -43,7 +45,19 @@ def test_inputs_that_are_no_images_are_refused(signature, images):
         image_inputs(signature, PixelInputs(layout="nhwc", images=images))
 
 
-@pytest.mark.parametrize("wrong", [{"dtype": "uint8"}, {"scale": 0.0}, {"std": (0.2, 0.0)}], ids=str)
+@pytest.mark.parametrize("signature", [FIRST, LAST], ids=["channels first", "channels last"])
+@pytest.mark.parametrize("wrong", [{"mean": (1.0, 2.0)}, {"std": (1.0,) * 5}], ids=str)
+def test_numbers_are_as_many_as_channels_or_one(signature, wrong):
+    with pytest.raises(InputError, match=r"and x has 3 channels"):
+        image_inputs((signature,), PixelInputs(**wrong))
+    assert image_inputs((signature,), PixelInputs(mean=(0.5,), std=(0.2, 0.2, 0.2)))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"dtype": "uint8"}, {"scale": 0.0}, {"std": (0.2, 0.0)}, {"std": (math.nan,)}, {"mean": (math.inf,)}],
+    ids=str,
+)
 def test_what_cannot_be_meant_is_refused(wrong):
     with pytest.raises(UsageError):
         PixelInputs(**wrong)

@@ -1,5 +1,6 @@
 """Counterparts are found by topology; what has none is listed with the reason."""
 
+import pytest
 from onnx import helper
 
 from modelwright.diagnosis._match import match
@@ -50,18 +51,35 @@ def test_the_weight_of_an_integer_operator_is_found_through_its_output(tmp_path)
     assert alone == ()
 
 
-def test_weights_that_took_in_a_batch_norm_are_not_compared(tmp_path):
+IMAGE, OUT = value("x", FLOAT, [1, 3, 8, 8]), value("y", FLOAT, [1, 4, 6, 6])
+
+
+def conv_and_norm():
     conv = helper.make_node("Conv", ["x", "k"], ["c"], name="conv")
-    norm = helper.make_node("BatchNormalization", ["c", "g", "b", "mean", "var"], ["y"], name="norm")
+    norm = helper.make_node("BatchNormalization", ["c", "g", "b", "mean", "var"], ["n"], name="norm")
+    relu = helper.make_node("Relu", ["n"], ["y"], name="relu")
     stats = [weight(name, 4) for name in ("g", "b", "mean", "var")]
-    image, out = value("x", FLOAT, [1, 3, 8, 8]), value("y", FLOAT, [1, 4, 6, 6])
-    floats = model([conv, norm], [image], [out], [weight("k", 4, 3, 3, 3), *stats])
+    return model([conv, norm, relu], [IMAGE], [OUT], [weight("k", 4, 3, 3, 3), *stats])
+
+
+@pytest.mark.parametrize("made", ["n", "renamed"])
+def test_a_float_conv_that_took_in_a_batch_norm_is_not_taken_for_the_conv_alone(tmp_path, made):
+    conv = helper.make_node("Conv", ["x", "k"], [made], name="conv")
+    folded = model(
+        [conv, helper.make_node("Relu", [made], ["y"], name="relu")], [IMAGE], [OUT], [weight("k", 4, 3, 3, 3)]
+    )
+    found = match(*views(tmp_path, conv_and_norm(), folded))
+    assert "c" not in {pair.tensor for pair in found.pairs}
+    assert {lost.name: lost.reason for lost in found.float_only}["c"] == "norm behind it was folded into conv"
+
+
+def test_weights_that_took_in_a_batch_norm_are_not_compared(tmp_path):
     nodes = [
         helper.make_node("DequantizeLinear", ["k_quantized", "s"], ["kd"]),
         helper.make_node("Conv", ["x", "kd"], ["y"], name="conv"),
     ]
-    folded = model(nodes, [image], [out], [weight("k_quantized", 4, 3, 3, 3, dtype="int8"), scalar("s", 0.1)])
-    pairs, (lost,) = match_weights(*views(tmp_path, floats, folded))
+    folded = model(nodes, [IMAGE], [OUT], [weight("k_quantized", 4, 3, 3, 3, dtype="int8"), scalar("s", 0.1)])
+    pairs, (lost,) = match_weights(*views(tmp_path, conv_and_norm(), folded))
     assert pairs == ()
     assert "norm was folded into it" in lost.reason
 

@@ -2,10 +2,12 @@
 
 import dataclasses
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from modelwright._output import SEAL, sealed
+from modelwright.errors import UsageError
 from modelwright.evidence import RecordHead, make_record, now, read_environment
 from modelwright.knowledge import (
     SPECIMENS,
@@ -153,6 +155,38 @@ def test_promotion_is_refused_with_the_reason_until_the_checklist_is_met(place):
     assert promote(base, "mine", "confirmed", by="somebody", reason="seen", words=AXES).done
     assert (base.standing("mine").status, base.standing("mine").why) == ("confirmed", "seen (somebody)")
     assert not promote(base, "mine", "general", by="somebody", reason="seen", words=AXES).done
+
+
+def test_a_finding_without_records_gets_no_yes_that_needs_one(place):
+    found = promote(place.finding(), "mine", "confirmed", by="somebody", reason="hope", words=AXES)
+    held = {item.what for item in found.checklist if item.holds}
+    assert held <= {"every word is known", "nothing contradicts it", "it was not retracted"} | {
+        "verdicts follow from their samples, with a sentinel"
+    }
+    said = {item.what: item.detail for item in found.checklist}
+    assert "no experiment to judge" in said["two builds of a side are one graph"]
+
+
+@pytest.mark.parametrize(("by", "reason"), [("", "because"), ("me", " ")])
+def test_a_decision_needs_a_person_and_a_reason(place, by, reason):
+    base = place.finding()
+    with pytest.raises(UsageError, match="is empty"):
+        base.decide("mine", "retracted", by, reason)
+    assert base.standing("mine").status == "draft"
+
+
+def test_several_writers_lose_no_line_of_the_journal(place):
+    place.finding()
+
+    def write(who):
+        base = KnowledgeBase(folder=place.folder)
+        for turn in range(20):
+            base.decide("mine", "draft", who, f"turn {turn}")
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, "abcd"))
+    said = KnowledgeBase(folder=place.folder).history("mine")
+    assert len([event for event in said if event.event == "decided"]) == 80
 
 
 def problems(base):
