@@ -50,7 +50,7 @@ def what_passes_for_an_npu_was_computed_there(request):
     if all("unit" in item.path.parts for item in request.session.items):
         yield
         return
-    room, own = (importlib.import_module(name) for name in ("modelwright.pipeline", "modelwright.pipeline._build"))
+    room, own = (importlib.import_module(name) for name in ("modelwright.pipeline", "modelwright.pipeline._building"))
     made = own.build_all
 
     def watched(*args, **kwargs):

@@ -12,6 +12,9 @@ from modelwright.pipeline._build import (
     BuildResult,
     Built,
     KeptAccuracy,
+)
+from modelwright.pipeline._building import (
+    Building,
     build,
     build_all,
 )
@@ -68,6 +71,7 @@ __all__ = [
     "BuildFailure",
     "BuildResult",
     "BuildSubject",
+    "Building",
     "Builds",
     "Built",
     "ImportOutcome",

@@ -2,39 +2,27 @@
 
 from __future__ import annotations
 
-import contextlib
-import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from modelwright._dataclass import dataclass
-from modelwright.data import DataSource, drawn, try_data
+from modelwright.data import DataSource
 from modelwright.errors import UsageError, WrightError
-from modelwright.models import HfSource, OnnxSource, fetch, recorded_inputs
-from modelwright.pipeline._decoding import Decoding, decoding
-from modelwright.pipeline._import import foresee_import, import_model
-from modelwright.pipeline._nodes import BuildSubject, Route, export_node, route
+from modelwright.models import HfSource, OnnxSource, recorded_inputs
+from modelwright.pipeline._decoding import Decoding
+from modelwright.pipeline._nodes import BuildSubject, Route, route
 from modelwright.pipeline._recipe import Recipe
 from modelwright.plans import (
-    Executor,
-    LocalExecutor,
     ModelInput,
     Node,
-    NodeResult,
-    Plan,
     StageResult,
-    peek_node,
-    run_all,
 )
 from modelwright.stages.check import CheckOutcome
 from modelwright.stages.decode import AgreeOutcome, AgreeParams
 from modelwright.stages.export import ExportOutcome, Link
-from modelwright.stages.quantize import QuantizeParams
 from modelwright.stages.validate import ValidateOutcome
-from modelwright.store import Store
-from modelwright.vocabulary import Data, InputSpec, OnProgress, Progress, silent, weakest, within
+from modelwright.vocabulary import InputSpec, weakest
 
 SINGLE = "model"
 
@@ -118,59 +106,6 @@ class Head:
         return self.subjects, self.links
 
 
-def build(
-    source: OnnxSource | HfSource,
-    recipe: Recipe,
-    *,
-    store: Store,
-    on_progress: OnProgress | None = None,
-    force: bool = False,
-) -> BuildResult:
-    """Run what the store does not have. Every stage is a child with a time limit."""
-    (result,) = build_all(source, (recipe,), store=store, on_progress=on_progress, force=force)
-    if isinstance(result, BuildFailure):
-        raise result.error
-    return result
-
-
-def build_all(
-    source: OnnxSource | HfSource,
-    recipes: Sequence[Recipe],
-    *,
-    store: Store,
-    on_progress: OnProgress | None = None,
-    force: bool = False,
-    executor: Executor | None = None,
-) -> tuple[BuildResult | BuildFailure, ...]:
-    """A build for each recipe, side by side where nothing keeps them apart. One that fails does not stop the others.
-
-    `force` lets passes through that a target's EP does not claim.
-    """
-    began = time.perf_counter()
-    tell, executor = on_progress or silent, executor or LocalExecutor()
-    with contextlib.ExitStack() as stack:
-        data = stack.enter_context(_drawn(source, recipes, store, tell))
-        _try_early(source, recipes, store, data.values())
-        heads = _heads(source, recipes, store, tell, executor)
-        jobs = [_Job(source, recipe, head, data[recipe.data]) for recipe, head in zip(recipes, heads, strict=True)]
-        jobs = _decoded(jobs, store, tell, executor)
-        for done in (job.writes.done for job in jobs if job.writes is not None):
-            if done is not None:
-                stack.enter_context(store.lease(done.artifact))
-        works = [job.work(force=force) for job in jobs]
-        plan = Plan({str(number): work.nodes for number, work in enumerate(works)})
-        ended = {
-            result.node.id: _Ended(result, time.perf_counter() - began) for result in executor.run(plan, store, tell)
-        }
-    return tuple(job.finished(work, ended) for job, work in zip(jobs, works, strict=True))
-
-
-@dataclass(frozen=True)
-class _Ended:
-    result: NodeResult
-    after_s: float
-
-
 @dataclass(frozen=True)
 class Work:
     """What there is to do for one target: each component's way, and what is asked of all of them together."""
@@ -198,116 +133,10 @@ def work_for(head: Head, recipe: Recipe, writes: Decoding | None, data: DataSour
     return Work(routes, writes.agreement(recipe, routes))
 
 
-@dataclass(frozen=True)
-class _Job:
-    """One target of the command."""
-
-    source: OnnxSource | HfSource
-    recipe: Recipe
-    head: Head | WrightError
-    data: DataSource
-    writes: Decoding | None = None
-
-    def work(self, *, force: bool) -> Work:
-        if isinstance(self.head, WrightError):
-            return Work()
-        return work_for(self.head, self.recipe, self.writes, self.data, force=force)
-
-    def finished(self, work: Work, ended: Mapping[str, _Ended]) -> BuildResult | BuildFailure:
-        if isinstance(self.head, WrightError):
-            return BuildFailure(self.recipe.target, self.head)
-        mine = [ended[node.id] for node in work.nodes]
-        failed = [error for item in mine if (error := item.result.cause) is not None]
-        if failed:
-            return BuildFailure(self.recipe.target, failed[0])
-        return BuildResult(
-            source=source_name(self.source),
-            identity=self.source.identity(),
-            task=self.source.task,
-            target=self.recipe.target,
-            recipe=self.recipe,
-            components=tuple(_built(one, self.head, ended) for one in work.routes),
-            links=self.head.links,
-            seconds=max(item.after_s for item in mine),
-            agreement=None if work.agree is None else ended[work.agree.id].result.done,
-        )
-
-
-def _decoded(jobs: Sequence[_Job], store: Store, tell: OnProgress, executor: Executor) -> list[_Job]:
-    """The jobs with what their float graphs write; those whose graphs cannot have failed."""
-    asked = [
-        None if isinstance(job.head, WrightError) else decoding(job.source, job.recipe, job.data, *job.head.graphs)
-        for job in jobs
-    ]
-    nodes = tuple(one.node for one in asked if one is not None)
-    results = run_all(Plan({"decode": nodes}), store, tell, executor) if nodes else {}
-    found = []
-    for job, one in zip(jobs, asked, strict=True):
-        result = None if one is None else results[one.node.id]
-        if one is None or result is None:
-            found.append(job)
-        elif result.done is None:
-            assert result.cause is not None, "it waits for nothing"
-            found.append(replace(job, head=result.cause))
-        else:
-            found.append(replace(job, writes=replace(one, done=result.done)))
-    return found
-
-
-def _built(found: Route, head: Head, ended: Mapping[str, _Ended]) -> Built:
-    done = [result for node in found.nodes if (result := ended[node.id].result.done) is not None]
-    gate = ended[found.gate.id].result.done
-    assert gate is not None, "a target whose gate did not run has failed"
-    check = None if found.check is None else ended[found.check.id].result.done
-    made = [result.model for result in done if result not in (gate, check)]
-    final = made[-1] if made else found.subject.exported
-    asked = None if check is None else check.outcome
-    return Built(found.subject.name, (head.result, *done), final, gate.outcome, found.subject.inputs, asked)
-
-
-def _heads(
-    source: OnnxSource | HfSource, recipes: Sequence[Recipe], store: Store, tell: OnProgress, executor: Executor
-) -> list[Head | WrightError]:
-    """The beginning of every target; recipes that export alike have one together."""
-    if isinstance(source, OnnxSource):
-        tell(Progress("reading the model", None, "import", source_name(source)))
-        head = imported(source, import_model(store, Path(source.path), source_name(source)))
-        return [head for _ in recipes]
-    here = source
-    if any(peek_node(store, export_node(source, recipe)) is None for recipe in recipes):
-        here = fetch(source)
-    nodes = [export_node(here, recipe) for recipe in recipes]
-    results = run_all(Plan({"export": tuple(nodes)}), store, tell, executor)
-    return [_exported(here, results[node.id]) for node in nodes]
-
-
-def _try_early(
-    source: OnnxSource | HfSource, recipes: Sequence[Recipe], store: Store, data: Iterable[DataSource]
-) -> None:
-    """What is wrong with real data is said before the first stage runs; where that is done, it is found soon enough."""
-    real = [one for one in data if not one.random]
-    if not real:
-        return
-    model = Path(source.path) if isinstance(source, OnnxSource) else None
-    if isinstance(source, OnnxSource):
-        new = foresee_import(store, Path(source.path)).produced
-    else:
-        new = any(peek_node(store, export_node(source, recipe)) is None for recipe in recipes)
-    for one in real if new else ():
-        try_data(one, model, next(recipe.inputs for recipe in recipes if recipe.data == one.data))
-
-
 def imported(source: OnnxSource, first: StageResult[Any]) -> Head:
     """A model out of a build keeps what its export recorded."""
     inputs = recorded_inputs(Path(source.path))
     return Head(first, (BuildSubject(SINGLE, source_name(source), inputs, first.model),))
-
-
-def _exported(source: HfSource, result: NodeResult) -> Head | WrightError:
-    if result.done is None:
-        assert result.cause is not None, "an export needs nothing"
-        return result.cause
-    return exported(source, result.done)
 
 
 def exported(source: HfSource, done: StageResult[ExportOutcome]) -> Head:
@@ -318,22 +147,6 @@ def exported(source: HfSource, done: StageResult[ExportOutcome]) -> Head:
         for part, label in zip(parts, labels, strict=True)
     )
     return Head(done, tuple(subjects), done.outcome.links)
-
-
-@contextlib.contextmanager
-def _drawn(
-    source: OnnxSource | HfSource, recipes: Sequence[Recipe], store: Store, tell: OnProgress
-) -> Iterator[dict[Data, DataSource]]:
-    """The samples of all recipes; those of the user's own function are drawn now, once for all stages and targets."""
-    tell = within(tell, "samples", source_name(source))
-    with contextlib.ExitStack() as stack:
-        found = {}
-        for data in dict.fromkeys(recipe.data for recipe in recipes):
-            mine = [recipe for recipe in recipes if recipe.data == data]
-            # As many for every recipe, quantized or not: then they are drawn once.
-            most = max((recipe.quantize or QuantizeParams).samples + recipe.validation.samples for recipe in mine)
-            found[data] = stack.enter_context(drawn(DataSource(data), most, store.root.parent, tell))
-        yield found
 
 
 def source_name(source: OnnxSource | HfSource) -> str:

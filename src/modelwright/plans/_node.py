@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import Any, Generic, TypeVar, cast
 
@@ -105,9 +105,14 @@ AnyNode = Node[Any, Any]
 
 @dataclass(frozen=True)
 class Plan:
-    """What is wanted, by the name of who wants it (a target). What several want is there once."""
+    """What is wanted, by the name of who wants it (a target). What several want is there once.
+
+    Some of the work is known only when other work is done: `after` is told what became of each node, in the thread that
+    runs the plan, and gives what is wanted because of it. What it gives may have ended already; then it is told again.
+    """
 
     goals: Mapping[str, tuple[AnyNode, ...]]
+    after: Callable[[Any], Iterable[AnyNode]] | None = None
 
     @functools.cached_property
     def nodes(self) -> tuple[AnyNode, ...]:
@@ -115,7 +120,7 @@ class Plan:
         found: dict[str, AnyNode] = {}
         for wanted in self.goals.values():
             for goal in wanted:
-                found.update((node.id, node) for node in _lineage(goal, found))
+                found.update((node.id, node) for node in lineage(goal, found))
         return tuple(found.values())
 
     @functools.cached_property
@@ -123,14 +128,14 @@ class Plan:
         """Who needs a node, by its id."""
         found: dict[str, list[str]] = {}
         for name, wanted in self.goals.items():
-            for node in {node.id: node for goal in wanted for node in _lineage(goal, ())}:
+            for node in {node.id: node for goal in wanted for node in lineage(goal, ())}:
                 found.setdefault(node, []).append(name)
         return {node: tuple(names) for node, names in found.items()}
 
 
-def _lineage(node: AnyNode, known: Any) -> Iterator[AnyNode]:
+def lineage(node: AnyNode, known: Any) -> Iterator[AnyNode]:
     """The node behind everything upstream of it that is not known."""
     for before in node.upstream:
         if before.id not in known:
-            yield from _lineage(before, known)
+            yield from lineage(before, known)
     yield node

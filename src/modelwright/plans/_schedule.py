@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from modelwright.plans._model import Model, ModelInput
-from modelwright.plans._node import Node, Plan, Ref
+from modelwright.plans._node import Node, Plan, Ref, lineage
 from modelwright.plans._result import NodeResult
 
 AnyNode = Node[Any, Any]
@@ -17,6 +17,7 @@ class NodeSchedule:
 
     def __init__(self, plan: Plan) -> None:
         self.results: dict[str, NodeResult] = {}
+        self._after = plan.after
         self._waiting = {node.id: node for node in _longest_ways_first(plan.nodes)}
         self._begun: set[str] = set()
 
@@ -61,15 +62,31 @@ class NodeSchedule:
         self.results[result.node.id] = result
         self._begun.discard(result.node.id)
         del self._waiting[result.node.id]
+        self._tell(result)
+
+    def _tell(self, result: NodeResult) -> None:
+        """What is wanted because of it comes behind what is there."""
+        if self._after is not None:
+            self._add(self._after(result))
+
+    def _add(self, wanted: Iterable[AnyNode]) -> None:
+        new: dict[str, AnyNode] = {}
+        for goal in wanted:
+            new.update((node.id, node) for node in lineage(goal, new))
+        ended = [self.results[node] for node in new if node in self.results]
+        fresh = tuple(node for node in new.values() if node.id not in self.results and node.id not in self._waiting)
+        self._waiting.update((node.id, node) for node in _longest_ways_first(fresh))
+        for result in ended:
+            self._tell(result)
 
 
 def _longest_ways_first(nodes: tuple[AnyNode, ...]) -> list[AnyNode]:
     """By the number of nodes on the longest way through each; of equal ways the first of the plan is done first."""
     before: dict[str, int] = {}
     for node in nodes:
-        before[node.id] = 1 + max((before[upper.id] for upper in node.upstream), default=0)
+        before[node.id] = 1 + max((before.get(upper.id, 0) for upper in node.upstream), default=0)
     after = dict.fromkeys(before, 0)
     for node in reversed(nodes):
         for upper in node.upstream:
-            after[upper.id] = max(after[upper.id], after[node.id] + 1)
+            after[upper.id] = max(after.get(upper.id, 0), after[node.id] + 1)
     return sorted(nodes, key=lambda node: -(before[node.id] + after[node.id]))

@@ -2,6 +2,7 @@
 
 from modelwright.store._digests import file_digest, remembers, unwritten
 from modelwright.store._key import Key, stage_key
+from modelwright.store._ledger import Ledger, LedgerEvent
 from modelwright.store._names import MARKER as DELIVERY_NOTE
 from modelwright.store._names import check_names
 from modelwright.store._store import Store
@@ -28,6 +29,8 @@ __all__ = [
     "GcReport",
     "JsonValue",
     "Key",
+    "Ledger",
+    "LedgerEvent",
     "OnceOutcome",
     "Produced",
     "Store",

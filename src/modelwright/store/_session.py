@@ -99,7 +99,7 @@ class Session:
 
     def held(self) -> set[str]:
         """Digests that a live process holds."""
-        owners = [owner for owner in self.journal.owners() if self._is_alive(owner)]
+        owners = [owner for owner in self.journal.owners() if self.is_alive(owner)]
         return {digest for owner in owners for digest in self.journal.holds_of(owner)}
 
     def sweep_dead(self) -> None:
@@ -133,7 +133,8 @@ class Session:
         with contextlib.suppress(OSError):  # Windows keeps a file that is open
             _fs.unlink(self._lock_path(token))
 
-    def _is_alive(self, token: str) -> bool:
+    def is_alive(self, token: str) -> bool:
+        """Does the process of this token still run?"""
         if token == self._token or self.journal.read_only:  # where nothing can be locked, nothing is removed
             return True
         if not self._lock_path(token).exists():

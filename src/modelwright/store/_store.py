@@ -21,6 +21,7 @@ from modelwright.errors import NoRoomError, StoreError, UsageError
 from modelwright.store import _fs, _gc, _verify
 from modelwright.store._keep import Parcel, keep
 from modelwright.store._key import RECORD, Key
+from modelwright.store._ledger import Ledger
 from modelwright.store._materialize import Folder, damaged
 from modelwright.store._names import list_folder
 from modelwright.store._session import Session
@@ -191,6 +192,12 @@ class Store:
         """The file as it was kept; None when it is damaged, which is logged."""
         artifact = self.get(entry.key)
         return None if artifact is None else artifact.path("record")
+
+    def ledger(self) -> Ledger:
+        """What happened to work that is done through this store. Close it when it is not needed any more."""
+        if not self._read_only:
+            self._session()
+        return Ledger(self.root, self._session, read_only=self._read_only)
 
     # using
 

@@ -77,6 +77,20 @@ class ExecutorSuite:
             assert produced(run(executor, store, fleeting)) == [True]
         assert store.entries() == ()
 
+    def test_what_is_wanted_because_a_node_has_ended_is_run_too(self, executor: Executor, store: Store) -> None:
+        first, other = node(tasks.WRITE, "a"), node(tasks.WRITE, "b")
+        after = node(tasks.WRITE, "c", before=first)
+        told_of: list[str] = []
+
+        def more(result: NodeResult) -> tuple[AnyNode, ...]:
+            told_of.append(result.node.id)
+            return (after,) if len(told_of) == 2 else ()
+
+        results = {one.node.id: one for one in executor.run(Plan({"a": (first, other)}, more), store)}
+        assert told(results[after.id]).read == "a"
+        # The first had ended when it was wanted once more, so it is told of again.
+        assert sorted(told_of) == sorted([first.id, first.id, other.id, after.id])
+
     def test_who_stops_looking_stops_the_work(self, executor: Executor, store: Store) -> None:
         def stop(progress: Progress) -> None:
             if progress.message == "on it":

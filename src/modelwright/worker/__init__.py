@@ -3,7 +3,7 @@
 from modelwright.worker._create import create_runtime
 from modelwright.worker._exit import Exit, decode_exit
 from modelwright.worker._limits import limited, memory_ceiling, sharing
-from modelwright.worker._result import CallResult, Failure, FailureKind
+from modelwright.worker._result import CallResult, ChildError, Failure, FailureKind
 from modelwright.worker._runner import cpu_share, progress, user_code
 from modelwright.worker._runtime import Runtime
 from modelwright.worker._runtimes import RuntimeStatus, find_runtime, list_runtimes, remove_runtime, runtime_names
@@ -13,6 +13,7 @@ from modelwright.worker._worker import Worker, run
 
 __all__ = [
     "CallResult",
+    "ChildError",
     "Exit",
     "Failure",
     "FailureKind",

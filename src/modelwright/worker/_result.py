@@ -22,6 +22,22 @@ _FIXES: dict[FailureKind, str] = {
 }
 
 
+class ChildError(ExecutionError):
+    """A child process gave no value; `kind` says how it ended, `log` where its output is."""
+
+    def __init__(self, problem: str, *, cause: str, fix: str, kind: FailureKind, log: str | None = None) -> None:
+        super().__init__(problem, cause=cause, fix=fix)
+        self.kind = kind
+        self.log = log
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _child_error, (self.problem, self.cause, self.fix, self.kind, self.log)
+
+
+def _child_error(problem: str, cause: str, fix: str, kind: FailureKind, log: str | None) -> ChildError:
+    return ChildError(problem, cause=cause, fix=fix, kind=kind, log=log)
+
+
 @dataclass(frozen=True)
 class Failure:
     """Why a call gave no value. `name` is the decoded signal or status, `error` the child's WrightError."""
@@ -71,8 +87,10 @@ class CallResult(Generic[T_co]):
         if self.failure.error is not None:
             raise self.failure.error
         advice = self.failure.advice
-        raise ExecutionError(
+        raise ChildError(
             f"The worker process of {self.task} failed.",
             cause=self.failure.message,
             fix=f"{advice}: {self.log}" if self.log else f"{advice}.",
+            kind=self.failure.kind,
+            log=None if self.log is None else str(self.log),
         )
