@@ -7,6 +7,9 @@ from collections import Counter
 from modelwright.farm.feeds._package import Shipment
 from modelwright.vocabulary import OnProgress, Progress
 
+_STEPS = 200
+"""Nobody sees more."""
+
 
 class ByteCount:
     """Hears of every piece of a file; tells how much of the package that is."""
@@ -14,6 +17,7 @@ class ByteCount:
     def __init__(self, doing: str, shipment: Shipment, on_progress: OnProgress) -> None:
         self._doing, self._shipment, self._on_progress = doing, shipment, on_progress
         self._moved: Counter[str] = Counter()
+        self._told = 0
 
     def __call__(self, name: str, count: int) -> None:
         self._moved[name] += count

@@ -10,7 +10,7 @@ from modelwright.errors import UsageError, did_you_mean
 from modelwright.farm.feeds._feed import Feed
 from modelwright.farm.feeds._folder import FolderFeed
 
-_KINDS: dict[str, str] = {}
+_KINDS = {"oci": "_oci:OciFeed", "oci+http": "_oci:OciFeed"}
 _SCHEME = re.compile(r"([a-z][a-z0-9+]+)://(.*)", re.DOTALL)
 
 

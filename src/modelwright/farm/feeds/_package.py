@@ -71,17 +71,22 @@ class Shipment:
     @property
     def description(self) -> bytes:
         """The OCI manifest."""
-        named = {name: value for name, value in vars(self.package).items() if value is not None}
-        ours = {**named, "content": self.content}
         document = {
             "schemaVersion": 2,
             "mediaType": OCI_MANIFEST,
             "artifactType": ARTIFACT_TYPE,
             "config": _descriptor("application/vnd.oci.empty.v1+json", hashlib.sha256(EMPTY).hexdigest(), len(EMPTY)),
             "layers": [_layer(file) for file in self.files],
-            "annotations": {**self.notes, **{f"{_OURS}{name}": value for name, value in ours.items()}},
+            "annotations": self.annotations,
         }
         return canonical(document)
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        """All that can be known of it without its files."""
+        named = {name: value for name, value in vars(self.package).items() if value is not None}
+        ours = {f"{_OURS}{name}": value for name, value in {**named, "content": self.content}.items()}
+        return {**self.notes, **ours}
 
     @property
     def digest(self) -> str:
@@ -102,14 +107,19 @@ def read_shipment(data: bytes) -> Shipment:
         if document.get("artifactType") != ARTIFACT_TYPE:
             raise ValueError("it describes something else than a build")
         notes = {str(key): str(value) for key, value in document["annotations"].items()}
-        words = {name: notes.pop(f"{_OURS}{name}") for name in ("model", "target", "precision", "content")}
-        content = words.pop("content")
-        package = Package(**words, version=notes.pop(f"{_OURS}version", None))
+        package, content = package_of(notes), notes[f"{_OURS}content"]
         files = tuple(_file(layer) for layer in document["layers"])
         _check_files(files)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{type(error).__name__} {error}") from error
-    return Shipment(package, content, files, notes)
+    named = {f"{_OURS}{name}" for name in ("content", *vars(package))}
+    return Shipment(package, content, files, {name: value for name, value in notes.items() if name not in named})
+
+
+def package_of(annotations: Mapping[str, str]) -> Package:
+    """What a package is called, by its annotations; a KeyError where they do not say."""
+    words = (annotations[f"{_OURS}{name}"] for name in ("model", "target", "precision"))
+    return Package(*words, version=annotations.get(f"{_OURS}version"))
 
 
 def _check_files(files: tuple[FileDigest, ...]) -> None:
