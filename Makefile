@@ -36,8 +36,17 @@ chromium:
 	  || { apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium >/dev/null; } \
 	  || echo "chromium cannot be installed: the tests of pages in a browser will be skipped"
 
+# Feeds are tried against a real OCI registry. It is unpacked, not installed: nothing is started on its own.
+.PHONY: registry
+registry: .venv/.installed
+	@command -v docker-registry >/dev/null || test -x .venv/registry/usr/bin/docker-registry || ! command -v apt-get >/dev/null \
+	  || { mkdir -p .venv/registry && cd .venv/registry \
+	       && { apt-get download -qq docker-registry 2>/dev/null || { apt-get update -qq && apt-get download -qq docker-registry 2>/dev/null; }; } \
+	       && dpkg -x docker-registry_*.deb . && rm docker-registry_*.deb; } \
+	  || echo "docker-registry cannot be had: the tests against a real registry will be skipped"
+
 # Many of the second kind wait for a child or a clock: three at a time keep two cores at work.
-test: .venv/.installed-hf qemu chromium ## all tests
+test: .venv/.installed-hf qemu chromium registry ## all tests
 	$(PY) -m pytest tests/unit -n 2
 	$(PY) -m pytest tests/ep tests/e2e tests/hostile -n 3 -rs
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from modelwright.api.evaluate import evaluate
     from modelwright.api.inspect import inspect
     from modelwright.api.perf import perf
+    from modelwright.api.publish import publish, pull, verify
     from modelwright.api.read import open_build, read
     from modelwright.api.repair import repair
     from modelwright.api.tune import tune
@@ -54,9 +55,12 @@ _WHERE = {
     "open_build": ("api.read", "open_build"),
     "perf": ("api.perf", "perf"),
     "plan": ("api.build", "plan"),
+    "publish": ("api.publish", "publish"),
+    "pull": ("api.publish", "pull"),
     "read": ("api.read", "read"),
     "repair": ("api.repair", "repair"),
     "tune": ("api.tune", "tune"),
+    "verify": ("api.publish", "verify"),
 }
 
 __all__ = [
@@ -82,9 +86,12 @@ __all__ = [
     "open_build",
     "perf",
     "plan",
+    "publish",
+    "pull",
     "read",
     "repair",
     "tune",
+    "verify",
 ]
 
 

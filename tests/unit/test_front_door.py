@@ -9,7 +9,22 @@ import pytest
 
 import modelwright as mw
 
-VERBS = ("build", "plan", "config", "inspect", "analyze", "perf", "compare", "evaluate", "debug", "repair", "read")
+VERBS = (
+    "build",
+    "plan",
+    "config",
+    "inspect",
+    "analyze",
+    "perf",
+    "compare",
+    "evaluate",
+    "debug",
+    "repair",
+    "read",
+    "publish",
+    "pull",
+    "verify",
+)
 
 
 def test_importing_the_package_imports_nothing_else_of_it():

@@ -54,6 +54,8 @@ COMMANDS = (
     _command("debug", "Measure", "Where a quantized model loses accuracy, and the smallest repair."),
     _command("eval", "Measure", "As accurate as its reference? Proven, or how many samples would prove it."),
     _command("show", "Measure", "Any earlier answer again, by its record; list, export."),
+    _command("publish", "Keep", "A build to a feed, confirmed by its digests."),
+    _command("pull", "Keep", "One artifact back from a feed, every file checked."),
     _command("verify", "Keep", "Is a build folder still what was built?"),
     _command("cache", "Keep", "The store: where it is, what it holds, verify and prune it."),
     _command("runtime", "Keep", "Other interpreters for runtimes that replace onnxruntime."),

@@ -24,8 +24,9 @@ else:
 @click.argument("folder", type=click.Path(path_type=Path))
 @output_options
 def command(folder: Path, out: Output) -> int:
-    """Is FOLDER still what was built? Its manifest and every file in it are compared with what the build wrote.
+    """Is FOLDER, built or pulled, still what was built?
 
+    Its manifest and every file in it are compared with what the build wrote.
     Exit 1 when a file is missing, was changed, or was added; 3 when FOLDER is no build folder.
     """
     found = models.check_build(folder)

@@ -30,6 +30,8 @@ _RENDERERS = {
     "PairInspection": "model.render_pair",
     "PerfResult": "perf.render_perf",
     "Plans": "build.render_plans",
+    "PublishResult": "feeds.render_publish",
+    "PullResult": "feeds.render_pull",
     "Repaired": "fix.render_fix",
     "TuneResult": "tune.render_tune",
     "Verified": "knowledge.render_verified",

@@ -2,7 +2,7 @@
 
 from modelwright.farm.feeds._errors import FeedError, FeedFault
 from modelwright.farm.feeds._feed import Feed, Offered
-from modelwright.farm.feeds._open import open_feed
+from modelwright.farm.feeds._open import locate, open_feed
 from modelwright.farm.feeds._package import Package, Shipment
 from modelwright.farm.feeds._publish import PublishResult, pack, publish
 from modelwright.farm.feeds._pull import PackageQuery, PullResult, pull
@@ -17,6 +17,7 @@ __all__ = [
     "PublishResult",
     "PullResult",
     "Shipment",
+    "locate",
     "open_feed",
     "pack",
     "publish",

@@ -151,7 +151,7 @@ def fault_of(status: int) -> FeedFault:
 def _request(
     method: str, url: str, headers: Mapping[str, str] | None, body: bytes | HttpBody | None
 ) -> urllib.request.Request:
-    request = urllib.request.Request(url, data=body, method=method)  # type: ignore[arg-type]
+    request = urllib.request.Request(url, data=body, method=method)
     if body is not None:
         size = body.length if isinstance(body, HttpBody) else len(body)
         request.add_header("Content-Length", str(size))

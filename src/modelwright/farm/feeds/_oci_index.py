@@ -40,7 +40,7 @@ class ModelIndex:
         return ModelIndex({**self.entries, **fresh})
 
     def _knows(self, tag: str, entry: Mapping[str, Any]) -> bool:
-        return self.entries.get(tag, {}).get("digest") == entry["digest"]
+        return bool(self.entries.get(tag, {}).get("digest") == entry["digest"])
 
     def offers(self) -> tuple[Offered, ...]:
         return tuple(_offer(entry) for entry in self.entries.values())

@@ -31,3 +31,35 @@ def open_feed(address: str | Path | Feed) -> Feed:
     module, _, name = _KINDS[scheme].partition(":")
     made: Feed = getattr(importlib.import_module(f"{__package__}.{module}"), name)(scheme, rest)
     return made
+
+
+def locate(address: str) -> tuple[Feed, str]:
+    """The feed and the model of an address that names both, by asking where that model is: `FEED/org/model`."""
+    body, mark, query = address.partition("?")
+    words = body.rstrip("/").split("/")
+    found = [
+        (feed, model)
+        for cut in range(len(words) - 1, 0, -1)
+        if (feed := _feed_at("/".join(words[:cut]), mark + query)) is not None
+        and feed.offers(model := "/".join(words[cut:]))
+    ]
+    if len(found) == 1:
+        return found[0]
+    raise UsageError(
+        f"{address} does not say which model of which feed" if found else f"nothing is published as {address}",
+        cause=" or ".join(f"{model} in {feed.address}" for feed, model in found)
+        or "no beginning of it has such a model",
+        fix="give the feed and the `model` apart",
+    )
+
+
+def _feed_at(address: str, query: str) -> Feed | None:
+    """None where there cannot be one."""
+    if not address or address.endswith((":", "/")):
+        return None
+    if _SCHEME.fullmatch(address) is None:
+        return FolderFeed(Path(address).expanduser()) if Path(address).expanduser().is_dir() else None
+    try:
+        return open_feed(f"{address}{query}")
+    except UsageError:
+        return None

@@ -118,8 +118,8 @@ def read_shipment(data: bytes) -> Shipment:
 
 def package_of(annotations: Mapping[str, str]) -> Package:
     """What a package is called, by its annotations; a KeyError where they do not say."""
-    words = (annotations[f"{_OURS}{name}"] for name in ("model", "target", "precision"))
-    return Package(*words, version=annotations.get(f"{_OURS}version"))
+    model, target, precision = (annotations[f"{_OURS}{name}"] for name in ("model", "target", "precision"))
+    return Package(model, target, precision, annotations.get(f"{_OURS}version"))
 
 
 def _check_files(files: tuple[FileDigest, ...]) -> None:
