@@ -12,12 +12,12 @@ install: .venv/.installed ## make .venv and install modelwright with what most t
 
 .venv/.installed: pyproject.toml Makefile
 	$(PYTHON) -m venv .venv
-	$(PY) -m pip install --quiet --disable-pip-version-check -e '.[dev,qnn,openvino]'
+	$(PY) -m pip install --quiet --disable-pip-version-check -e '.[dev,qnn,openvino,farm]'
 	touch .venv/.installed
 
 # torch is pinned: on Linux a range would pull gigabytes of CUDA packages.
 .venv/.installed-hf: .venv/.installed
-	$(PY) -m pip install --quiet --disable-pip-version-check 'torch==2.13.0' -e '.[dev,qnn,openvino,hf,eval]'
+	$(PY) -m pip install --quiet --disable-pip-version-check 'torch==2.13.0' -e '.[dev,qnn,openvino,farm,hf,eval]'
 	touch .venv/.installed-hf
 
 # One test asks what a CPU without VNNI computes. Where qemu-user is missing and cannot be installed, it is skipped.

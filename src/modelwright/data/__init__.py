@@ -34,6 +34,7 @@ from modelwright.data._given import (
     check_inputs,
 )
 from modelwright.data._open import (
+    data_files,
     open_data,
     require_there,
 )
@@ -80,6 +81,7 @@ __all__ = [
     "bearable",
     "by_number",
     "check_inputs",
+    "data_files",
     "data_shapes",
     "data_sizes",
     "draw",

@@ -52,7 +52,7 @@ class LocalExecutor:
         schedule, history = NodeSchedule(plan), History(store)
         with _Crew(store, self._cores or max(1, int(usable_cpus())), on_progress or silent) as crew:
             while not schedule.finished:
-                ended = [result for node in schedule.ready() if (result := _at_once(node, schedule, store)) is not None]
+                ended = [result for node in schedule.ready() if (result := at_once(node, schedule, store)) is not None]
                 if not ended:
                     self._start(schedule, crew, history)
                     ended = crew.wait()
@@ -79,7 +79,7 @@ def run_all(
     return {result.node.id: result for result in (executor or LocalExecutor()).run(plan, store, on_progress)}
 
 
-def _at_once(node: AnyNode, schedule: NodeSchedule, store: Store) -> NodeResult | None:
+def at_once(node: AnyNode, schedule: NodeSchedule, store: Store) -> NodeResult | None:
     """A node that needs no child: it is left out, or in the store."""
     foregone = schedule.foregone(node)
     if foregone is not None:

@@ -75,14 +75,16 @@ class Node(Generic[P, O]):
         }
         return digest([self._shape.digest, inputs, self._marks, [node.id for node in self.needs], self.open])
 
-    def key(self, models: Mapping[str, Model]) -> Key:
+    def key(self, models: Mapping[str, Model], packages: Mapping[str, str] | None = None) -> Key:
         """The name of the result in the store. It follows from the content of the inputs: if a changed stage upstream
-        made the same model again, nothing from here on has to run."""
+        made the same model again, nothing from here on has to run. `packages` are the versions of another machine."""
         inputs = {name: model.digest for name, model in models.items()}
+        here = self._shape.libraries
+        there = here if packages is None else {name: packages[name] for name in self.stage.packages if name in packages}
         return stage_key(
             stage=self.stage.name,
             version=self.stage.version,
-            libraries=self._shape.libraries,
+            libraries=there,
             inputs={**inputs, **self._marks},
             params=self._shape.params,
         )

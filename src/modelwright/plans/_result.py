@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -70,7 +70,7 @@ class NodeResult:
         return self.error if self.left_out is None else self.left_out.cause
 
 
-class _NotKeptError(Exception):
+class NotKeptError(Exception):
     """Carries an outcome past the store, which keeps nothing of it."""
 
     def __init__(self, notes: Mapping[str, Any]) -> None:
@@ -89,19 +89,24 @@ def run_node(
 
     A warm `worker` saves the imports of every stage after the first; a stage that is `alone` gets a fresh one.
     """
-    models = _direct(node) if models is None else models
+    made = _direct(node) if models is None else models
     tell = within(on_progress or silent, node.stage.name, node.label)
-    key = node.key(models)
+    return made_once(store, node, node.key(made), lambda place: _produce(store, node, made, place, tell, worker), tell)
+
+
+def made_once(
+    store: Store, node: Node[P, O], key: Key, produce: Callable[[Path], Produced], tell: OnProgress
+) -> StageResult[O]:
+    """The node's result under this key; `produce` is asked only if nobody has it, and raises NotKeptError where nothing
+    is to be kept."""
 
     def waiting(other: Waiting) -> None:
         tell(Progress(f"waiting for process {other.pid}, which makes the same"))
 
     tell(Progress("looking in the store"))
     try:
-        done = store.once(
-            key, lambda workdir: _produce(store, node, models, workdir, tell, worker), label=node.label, on_wait=waiting
-        )
-    except _NotKeptError as unkept:
+        done = store.once(key, produce, label=node.label, on_wait=waiting)
+    except NotKeptError as unkept:
         return _result(node, Artifact(key, "", (), unkept.notes, time.time(), store.root), produced=True)
     return _result(node, done.artifact, produced=done.produced)
 
@@ -128,7 +133,7 @@ def _produce(
         "input_bytes": size,
     }
     if not node.stage.keeps(outcome):
-        raise _NotKeptError(notes)
+        raise NotKeptError(notes)
     return Produced(roles=_roles(workdir), meta=notes)
 
 

@@ -20,7 +20,7 @@ from modelwright._lazy import lazy
 from modelwright.errors import NoRoomError, StoreError, UsageError
 from modelwright.store import _fs, _gc, _verify
 from modelwright.store._keep import Parcel, keep
-from modelwright.store._key import RECORD, Key
+from modelwright.store._key import RECORD, Key, require_digest
 from modelwright.store._ledger import Ledger
 from modelwright.store._materialize import Folder, damaged
 from modelwright.store._names import list_folder
@@ -106,6 +106,13 @@ class Store:
         with disk_errors(self.root, "read the store"):
             found = (_verify.noted(session, entry) for entry in session.journal.newest(stage, limit))
             return tuple(artifact for artifact in found if artifact is not None)
+
+    def blob(self, digest: str, size: int) -> Path | None:
+        """Where content is kept, whoever made it; None if it is not here or damaged. Read-only."""
+        require_digest(digest)
+        session = self._session()
+        with disk_errors(self.root, "read the store"):
+            return None if session.blobs.fault(digest, size) is not None else session.blobs.path(digest)
 
     def once(
         self,

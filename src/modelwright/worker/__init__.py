@@ -2,7 +2,7 @@
 
 from modelwright.worker._create import create_runtime
 from modelwright.worker._exit import Exit, decode_exit
-from modelwright.worker._limits import limited, memory_ceiling, sharing
+from modelwright.worker._limits import limited, memory_ceiling, said_limits, sharing
 from modelwright.worker._result import CallResult, ChildError, Failure, FailureKind
 from modelwright.worker._runner import cpu_share, progress, user_code
 from modelwright.worker._runtime import Runtime
@@ -36,6 +36,7 @@ __all__ = [
     "remove_runtime",
     "run",
     "runtime_names",
+    "said_limits",
     "sharing",
     "task",
     "user_code",

@@ -65,6 +65,12 @@ def limited(*, timeout: float | None = None, memory: int | None = None) -> Itera
         _said.reset(before)
 
 
+def said_limits() -> tuple[float | None, int | None]:
+    """Seconds and bytes as `limited` was told, for a call on another machine."""
+    said = _said.get() or _Said()
+    return said.timeout, said.memory
+
+
 _shared: ContextVar[int | None] = ContextVar("CPUs of this call", default=None)
 
 

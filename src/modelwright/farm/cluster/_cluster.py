@@ -1,0 +1,183 @@
+"""A driver's side of the cluster: which machines there are, and files to and from them."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from modelwright._dataclass import dataclass
+from modelwright._lazy import lazy
+from modelwright.errors import ExecutionError, StoreError
+from modelwright.farm.cluster import _calls as calls
+from modelwright.farm.cluster._guard import guarded
+from modelwright.farm.cluster._tls import require_tls, security, tls_folder
+from modelwright.farm.cluster._wire import CHUNK, Reply, Report, WorkerFacts, forged, read, written
+from modelwright.store import FileEntry
+
+if TYPE_CHECKING:
+    import distributed
+else:
+    distributed = lazy("distributed")
+
+SLOT = "slot"
+_FRESH_S = 1.0
+_CONNECT_S = 20.0
+
+
+class LostWorkerError(Exception):
+    """The machine is gone, or does not answer."""
+
+
+@dataclass(frozen=True)
+class ClusterWorker:
+    """A machine of the cluster: what it announced, and what it is."""
+
+    address: str
+    resources: Mapping[str, float]
+    facts: WorkerFacts
+
+    @property
+    def name(self) -> str:
+        return self.facts.name
+
+
+class Cluster:
+    """A connection to the scheduler at `tls://…`. Safe for many threads."""
+
+    def __init__(self, scheduler: str, *, tls: Path | None = None) -> None:
+        self._stack = contextlib.ExitStack()
+        self._stack.enter_context(guarded())
+        self._lock = threading.Lock()
+        self._known: dict[str, WorkerFacts] = {}
+        self._workers: tuple[ClusterWorker, ...] = ()
+        self._looked = 0.0
+        self._sending: dict[tuple[str, str], threading.Lock] = {}
+        self._sent: set[tuple[str, str]] = set()
+        self.id = f"wright-{os.urandom(8).hex()}"
+        try:
+            self.client = self._stack.enter_context(_connected(require_tls(scheduler), tls_folder(tls)))
+        except BaseException:
+            self._stack.close()
+            raise
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._stack.close()
+
+    def workers(self, *, fresh: bool = False) -> tuple[ClusterWorker, ...]:
+        """The machines that are there now, as of the last second."""
+        with self._lock:
+            if fresh or time.monotonic() - self._looked > _FRESH_S:
+                self._workers = tuple(self._look())
+                self._looked = time.monotonic()
+            return self._workers
+
+    def _look(self) -> list[ClusterWorker]:
+        there = self._asked(self.client.scheduler_info, n_workers=-1)["workers"]
+        ours = {address: found for address, found in there.items() if SLOT in found["resources"]}
+        for address in ours.keys() - self._known.keys():
+            with contextlib.suppress(LostWorkerError):
+                self._known[address] = read(WorkerFacts, self.call(address, calls.tell_facts, True))
+        self._known = {address: facts for address, facts in self._known.items() if address in ours}
+        return [ClusterWorker(address, ours[address]["resources"], facts) for address, facts in self._known.items()]
+
+    def call(self, address: str, function: Callable[..., Any], *args: Any) -> Any:
+        """One of `calls` on one machine."""
+        try:
+            return self._asked(self.client.run, function, *args, workers=[address])[address]
+        except KeyError:
+            raise LostWorkerError(address) from None
+
+    def _asked(self, ask: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        try:
+            return ask(*args, **kwargs)
+        except (OSError, TimeoutError) as error:
+            if self.client.status != "running":
+                raise _no_scheduler(str(error)) from None
+            raise LostWorkerError(str(error)) from None
+
+    def send(self, address: str, file: FileEntry, path: Path) -> None:
+        """Content to a machine that lacks it, once, piece by piece."""
+        place = (address, file.digest)
+        with self._lock:
+            turn = self._sending.setdefault(place, threading.Lock())
+        with turn:
+            if place in self._sent:
+                return
+            with path.open("rb") as stream:
+                offset = 0
+                while offset == 0 or offset < file.size:
+                    data = stream.read(CHUNK)
+                    if not data and file.size:
+                        raise StoreError(
+                            f"{path.name} became shorter while it was sent",
+                            cause=f"{offset} of {file.size} bytes are left",
+                            fix="leave the file alone while it is worked on",
+                        )
+                    answer = self.call(address, calls.put_piece, self.id, written(file), offset, data)
+                    checked(read(Reply, answer))
+                    offset += max(1, len(data))
+            self._sent.add(place)
+
+    def fetch(self, address: str, file: FileEntry, path: Path) -> None:
+        """A file of a machine's store; anything but the content it is called after is refused and removed."""
+        total, offset = hashlib.sha256(), 0
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("wb") as stream:
+            while offset < file.size:
+                data = self.call(address, calls.get_piece, written(file), offset)
+                if isinstance(data, str):
+                    checked(read(Reply, data))
+                if not isinstance(data, bytes) or not data or offset + len(data) > file.size:
+                    break
+                total.update(data)
+                stream.write(data)
+                offset += len(data)
+        if offset != file.size or total.hexdigest() != file.digest:
+            path.unlink()
+            raise forged(f"{file.name} is not what its digest says")
+
+    def listen(self, topic: str, hear: Callable[[Report], None]) -> None:
+        def heard(event: Any) -> None:
+            with contextlib.suppress(ExecutionError):  # what is no report says nothing
+                hear(read(Report, event[1]))
+
+        self.client.subscribe_topic(topic, heard)
+
+
+def checked(reply: Reply) -> Reply:
+    """Raises the error that came."""
+    if reply.error is not None:
+        raise reply.error.error()
+    return reply
+
+
+def _connected(address: str, folder: Path) -> Any:
+    try:
+        return distributed.Client(
+            address, security=security(folder), timeout=_CONNECT_S, set_as_default=False, name="wright"
+        )
+    except (OSError, TimeoutError) as error:
+        raise _no_scheduler(str(error)) from None
+
+
+def _no_scheduler(why: str) -> StoreError:
+    return StoreError(
+        "the cluster's scheduler cannot be reached",
+        cause=why or "no answer",
+        fix="look whether `wright cluster scheduler` runs there, with certificates of the same authority",
+    )
