@@ -117,7 +117,7 @@ class _Dispatch:
 
     def _work(self, node: AnyNode, models: Mapping[str, Model]) -> NodeResult:
         tell = within(self._tell, node.stage.name, node.label)
-        made = _Made()
+        made = _MadeThere()
 
         def produce(place: Path) -> Produced:
             return self._produce(node, models, place, tell, made)
@@ -140,7 +140,7 @@ class _Dispatch:
         return found
 
     def _produce(
-        self, node: AnyNode, models: Mapping[str, Model], place: Path, tell: OnProgress, made: _Made
+        self, node: AnyNode, models: Mapping[str, Model], place: Path, tell: OnProgress, made: _MadeThere
     ) -> Produced:
         """Again elsewhere when a machine is gone with the result, or with the last one that could make it."""
         with contextlib.ExitStack() as stack:
@@ -166,7 +166,7 @@ class _Dispatch:
         )
 
     def _received(
-        self, node: AnyNode, berth: Berth, address: str, answer: NodeAnswer, place: Path, made: _Made
+        self, node: AnyNode, berth: Berth, address: str, answer: NodeAnswer, place: Path, made: _MadeThere
     ) -> Produced:
         """The result in this store's terms. Nothing enters it that does not follow from the node, or is not what its
         digest says."""
@@ -195,7 +195,7 @@ class _Dispatch:
             self._on_progress(progress)
 
 
-class _Made:
+class _MadeThere:
     """Whether a machine really made it now, or had it."""
 
     now = True

@@ -12,7 +12,7 @@ from modelwright._json import plain
 from modelwright._typed import MisfitError, typed
 from modelwright.data import DataSource, Drawn, DrawnRow, data_files
 from modelwright.errors import UsageError
-from modelwright.farm.cluster._wire import NodeJob, Shipment, ShippedModel, forged
+from modelwright.farm.cluster._wire import NodeJob, ShippedModel, ShippedValue, forged
 from modelwright.graph import MODEL
 from modelwright.models import HfSource, file_digest, model_files
 from modelwright.plans import DiskModel, Model, ModelInput, Node
@@ -58,20 +58,20 @@ class Freight:
         named = [(MODEL if file.name == path.name else file.name, path.parent / file.name) for file in files]
         return [replace(self.add(place, name), role="model" if name == MODEL else _ROLE) for name, place in named]
 
-    def value(self, value: object) -> Shipment:
+    def value(self, value: object) -> ShippedValue:
         if isinstance(value, DataSource):
             return self._data(value)
         if isinstance(value, HfSource):
             return self._source(value)
         texts = isinstance(value, tuple) and bool(value)
-        return Shipment("texts" if texts else "plain", plain(value))
+        return ShippedValue("texts" if texts else "plain", plain(value))
 
-    def _source(self, source: HfSource) -> Shipment:
+    def _source(self, source: HfSource) -> ShippedValue:
         folder = Path(str(source.folder))
         files = tuple(self.add(folder / name, name) for name in source.files)
-        return Shipment("source", plain(replace(source, folder=None)), files)
+        return ShippedValue("source", plain(replace(source, folder=None)), files)
 
-    def _data(self, source: DataSource) -> Shipment:
+    def _data(self, source: DataSource) -> ShippedValue:
         """Rows of the user's own function were drawn here: they travel, the function does not."""
         data, drawn, files = source.data, source.drawn, list[FileEntry]()
         if drawn is not None:
@@ -85,7 +85,7 @@ class Freight:
             named = [path for path in sorted(folder.glob("*")) if path.suffix in _PROCESSOR and path.is_file()]
             files += [self.add(path, f"processor/{path.name}") for path in named]
             data = replace(data, processor="processor")
-        return Shipment("data", plain(replace(source, data=data, drawn=drawn)), _each_once(files))
+        return ShippedValue("data", plain(replace(source, data=data, drawn=drawn)), _each_once(files))
 
     def _files(self, source: DataSource) -> tuple[Any, list[FileEntry]]:
         data, found = source.data, data_files(source.data)
@@ -155,7 +155,7 @@ class Unloading:
     def _model(self, model: ShippedModel) -> ModelInput:
         return ModelInput(tree(self._store, model.files), model.folder)
 
-    def _value(self, name: str, item: Shipment) -> object:
+    def _value(self, name: str, item: ShippedValue) -> object:
         if item.kind == "data":
             return self._data(name, item)
         if item.kind == "source":
@@ -164,7 +164,7 @@ class Unloading:
             return typed(typing.get_type_hints(DecodeOutcome)["texts"], item.form)
         return item.form
 
-    def _source(self, name: str, item: Shipment) -> HfSource:
+    def _source(self, name: str, item: ShippedValue) -> HfSource:
         source = typed(HfSource, item.form, strict=True)
         code = [file.name for file in item.files if file.name.endswith(_CODE)]
         if (code or source.trust_remote_code) and not self._trusts:
@@ -175,7 +175,7 @@ class Unloading:
             )
         return replace(source, folder=str(self._place(name, item.files)))
 
-    def _data(self, name: str, item: Shipment) -> DataSource:
+    def _data(self, name: str, item: ShippedValue) -> DataSource:
         """Every path in it is one of the files that came along: it says nothing about this machine's own files."""
         source = typed(DataSource, item.form, strict=True)
         data, drawn = source.data, source.drawn

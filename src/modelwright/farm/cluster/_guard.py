@@ -36,7 +36,7 @@ class ForbiddenPickleError(pickle.UnpicklingError):
     """Somebody sent what is no part of the protocol."""
 
 
-class _Reader(pickle.Unpickler):
+class _NarrowUnpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if name not in _NAMES.get(module, ()) and not _plain_error(module, name):
             raise ForbiddenPickleError(f"{module}.{name} may not come over the wire")
@@ -56,11 +56,11 @@ class _Guarded:
 
     @staticmethod
     def loads(data: Any, *, buffers: Any = (), **_: Any) -> Any:
-        return _Reader(io.BytesIO(data), buffers=buffers).load()
+        return _NarrowUnpickler(io.BytesIO(data), buffers=buffers).load()
 
     @staticmethod
     def load(file: Any, *, buffers: Any = (), **_: Any) -> Any:
-        return _Reader(file, buffers=buffers).load()
+        return _NarrowUnpickler(file, buffers=buffers).load()
 
 
 _lock = threading.Lock()

@@ -12,6 +12,7 @@ from modelwright._json import canonical, loads
 from modelwright._typed import MisfitError, typed
 from modelwright.errors import ExecutionError, WrightError
 from modelwright.store import FileEntry
+from modelwright.worker import ChildError, FailureKind
 
 T = TypeVar("T")
 CHUNK = 4 << 20
@@ -27,7 +28,7 @@ _ERRORS: tuple[type[WrightError], ...] = (
 
 
 @dataclass(frozen=True)
-class Shipment:
+class ShippedValue:
     """A value beside the text of a job: `form` is what it says, `files` what it is made of, by content."""
 
     kind: Literal["plain", "texts", "data", "source"]
@@ -53,7 +54,7 @@ class NodeJob:
     version: str
     params: Any
     inputs: Mapping[str, ShippedModel]
-    given: Mapping[str, Shipment]
+    given: Mapping[str, ShippedValue]
     marks: Mapping[str, str]
     label: str
     key: str
@@ -82,17 +83,23 @@ class NodeAnswer:
 
 @dataclass(frozen=True)
 class WireError:
+    """`child` says how a child process ended there."""
+
     kind: str
     problem: str
     cause: str
     fix: str
+    child: FailureKind | None = None
 
     @classmethod
     def of(cls, error: WrightError) -> WireError:
         kind = next((known for known in _ERRORS if isinstance(error, known)), ExecutionError)
-        return cls(kind.__name__, error.problem, error.cause, error.fix)
+        child = error.kind if isinstance(error, ChildError) else None
+        return cls(kind.__name__, error.problem, error.cause, error.fix, child)
 
     def error(self) -> WrightError:
+        if self.child is not None:
+            return ChildError(self.problem, cause=self.cause, fix=self.fix, kind=self.child)
         kind = next((known for known in _ERRORS if known.__name__ == self.kind), ExecutionError)
         return kind(self.problem, cause=self.cause, fix=self.fix)
 
