@@ -171,7 +171,7 @@ class Unloading:
             raise UsageError(
                 f"{source.name} brings Python code, and this worker runs none",
                 cause=f"it was started without `trust`: {', '.join(code) or 'trust_remote_code'}",
-                fix="start the worker with `wright worker --trust`, where you know what the model's code does",
+                fix="start `wright worker` with `trust` where you know what the code does",
             )
         return replace(source, folder=str(self._place(name, item.files)))
 

@@ -68,7 +68,7 @@ def berth_for(
         return ExecutionError(
             f"no worker can {node.stage.name} {node.label}",
             cause=f"it needs {' and '.join(sorted(needs))}, and the cluster has {', '.join(have) or 'no worker'}",
-            fix="start one on a machine that can: wright worker --scheduler tls://…",
+            fix="start `wright worker` on a machine that can",
         )
     fitting = [(one, node.key(models, one.facts.packages)) for one in there if _differs(node, one) is None]
     if not fitting:
