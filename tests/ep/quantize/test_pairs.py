@@ -75,7 +75,7 @@ def test_a_residual_reads_the_floats_that_a_product_reads_as_integers(tmp_path):
     assert kernels(path, tmp_path)["QGemm"] == 1
 
 
-@pytest.mark.parametrize("clamp", [("Relu",), ("Clip", "zero", "six")], ids=["relu", "clip"])
+@pytest.mark.parametrize("clamp", [("Relu",), ("Clip", "zero", "six"), ("Max", "zero"), ("Min", "three")])
 @pytest.mark.parametrize("reader", ["Sigmoid", "MatMul", "both"])
 def test_a_clamp_is_never_lost_with_the_pair_that_did_its_work(tmp_path, clamp, reader):
     nodes = [
@@ -111,3 +111,40 @@ def test_an_output_that_a_product_writes_is_float(tmp_path):
     result = onnx.load(path).graph
     assert [node.op_type for node in result.node if "y" in node.output] == ["MatMul"]
     assert kernels(path, tmp_path)["MatMulIntegerToFloat"] == 1
+
+
+def leaky(*between: onnx.NodeProto, last: str = "Conv") -> onnx.ModelProto:
+    """A convolution, a LeakyRelu, what comes `between`, and a convolution or another last operator."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"]),
+        helper.make_node("LeakyRelu", ["c"], ["l"], alpha=0.2),
+        *between,
+        helper.make_node(last, [between[-1].output[0] if between else "l", *(["v"] if last == "Conv" else [])], ["y"]),
+    ]
+    for index, node in enumerate(nodes):
+        node.name = f"{node.op_type}_{index}"
+    weights = [weight("w", 16, 16, 1, 1), weight("v", 16, 16, 1, 1, seed=1)]
+    weights += [weight("floor", 1, 1, 1, 1, seed=4), weight("deep", 1, 1, 1, 1, 1, seed=4)]
+    shape = [1, 16, 6, 6]
+    return model(nodes, [value("x", shape=shape)], [value("y", shape=None if "deep" in str(between) else shape)], weights)
+
+
+@pytest.mark.parametrize("floor", [False, True], ids=["alone", "with a floor"])
+def test_a_leaky_relu_between_convolutions_is_a_table_and_no_pair(tmp_path, floor):
+    between = [helper.make_node("Max", ["l", "floor"], ["m"])] if floor else []
+    path = made(tmp_path, leaky(*between), pairs="needed")
+    ran = kernels(path, tmp_path)
+    assert (ran["QLinearConv"], ran["QLinearLeakyRelu"]) == (2, 1)
+    assert (ran["QuantizeLinear"], ran["DequantizeLinear"], ran["Clip"], ran["Max"]) == (1, 1, 0, 0)
+    assert sqnr(path, tmp_path) > 25
+
+
+def test_a_leaky_relu_before_floats_reads_and_writes_floats(tmp_path):
+    path = made(tmp_path, leaky(last="Exp"), pairs="needed")
+    assert kernels(path, tmp_path)["QLinearLeakyRelu"] == 0
+    assert Counter(node.op_type for node in onnx.load(path).graph.node)["QuantizeLinear"] == 2
+
+
+def test_a_constant_that_gives_its_other_side_a_dimension_is_no_clip(tmp_path):
+    path = made(tmp_path, leaky(helper.make_node("Max", ["l", "deep"], ["m"]), last="Exp"), pairs="needed")
+    assert Counter(node.op_type for node in onnx.load(path).graph.node)["Max"] == 1

@@ -282,6 +282,14 @@ def test_mask_coefficients_count_where_something_is_seen():
     assert "worst of 8 coefficients" in judged(wanted, here)[1]
 
 
+def test_a_mask_coefficient_that_is_hardly_used_does_not_decide():
+    wanted = seen_by_a_detector(columns=8)
+    wanted[:, :, 9] *= 0.12
+    got = wanted.copy()
+    got[:, :, 9] += np.std(wanted[:, :, 9, :18]) * RNG.choice([-1.0, 1.0], wanted[:, :, 9].shape)
+    assert "worst of 8 coefficients" not in judged(wanted, got, outputs={"y": "detections"})[1]
+
+
 def test_what_holds_nothing_finite_says_so():
     nothing = np.full((2, 1, 4), np.nan)
     found, _ = judged(nothing, nothing, precision="fp32")

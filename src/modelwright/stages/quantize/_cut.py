@@ -17,6 +17,7 @@ class Cut:
         self._edges: list[list[int]] = []
         self._ends: list[int] = []
         self._room: list[float] = []
+        self.cost = 0.0
 
     def add(self, tail: str, head: str, cost: float) -> None:
         """What it costs when `tail` is on the side of the source and `head` is not."""
@@ -28,7 +29,7 @@ class Cut:
             self._room.append(room)
 
     def source_side(self) -> set[str]:
-        """The nodes on the side of the source where the cost of the cut is least."""
+        """The nodes on the side of the source where the cost of the cut is least; `cost` is that, then."""
         begin, end = self._number(self.SOURCE), self._number(self.SINK)
         levels = self._levels(begin)
         while levels[end] >= 0:
@@ -71,6 +72,7 @@ class Cut:
             path.append(edge)
             node = self._ends[edge]
         least = min(self._room[edge] for edge in path)
+        self.cost += least
         for edge in path:
             self._room[edge] -= least
             self._room[edge ^ 1] += least

@@ -64,6 +64,7 @@ def prepare(graph: Graph, workdir: Path, *, raise_opset: bool) -> Prepared:
     weights = detach(model, outside, workdir)
     name_nodes(model)
     infer_types(model, workdir)
+    _clip_at_constants(model)
     return Prepared(model, weights)
 
 
@@ -121,6 +122,32 @@ def _own_biases(model: onnx.ModelProto) -> None:
         taken.add(name)
         graph.initializer.add().CopyFrom(weights[bias])
         graph.initializer[-1].name = node.input[2] = name
+
+
+def _clip_at_constants(model: onnx.ModelProto) -> None:
+    """The larger of a value and a constant is a Clip, whose work the pair behind it does."""
+    stored = {tensor.name: tensor for tensor in model.graph.initializer}
+    known = {value.name: value.type.tensor_type for value in (*model.graph.value_info, *model.graph.input)}
+    for node in model.graph.node:
+        if node.op_type not in ("Max", "Min") or node.domain not in ("", "ai.onnx") or len(node.input) != 2:
+            continue
+        bound = next((stored[name] for name in node.input if name in stored), None)
+        value = next((known[name] for name in node.input if name not in stored and name in known), None)
+        if bound is None or value is None or not _bounds(bound, value):
+            continue
+        name = f"{node.name}_bound"
+        limit = onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(bound).reshape(()), name)
+        model.graph.initializer.append(limit)
+        (read,) = (item for item in node.input if item != bound.name)
+        node.input[:] = [read, name] if node.op_type == "Max" else [read, "", name]
+        node.op_type = "Clip"
+
+
+def _bounds(bound: onnx.TensorProto, value: onnx.TypeProto.Tensor) -> bool:
+    """One number, which gives the value no more dimensions than it has."""
+    if bound.data_type != onnx.TensorProto.FLOAT or not value.HasField("shape"):
+        return False
+    return all(size == 1 for size in bound.dims) and len(bound.dims) <= len(value.shape.dim)
 
 
 def lift_constants(model: onnx.ModelProto) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.stages.quantize._order import names_read
+from modelwright.stages.quantize._scope import LOOKED_UP
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,9 +25,7 @@ else:
 
 # Kernels that onnxruntime's CPU provider puts in the place of operators between pairs. The first kind writes integers;
 # the second can write floats (MatMulIntegerToFloat, QGemm without a scale for its output).
-_WRITES_INTEGERS = frozenset(
-    {"Add", "Concat", "Conv", "GlobalAveragePool", "LeakyRelu", "Mul", "Sigmoid", "Softmax", "Where"}
-)
+_WRITES_INTEGERS = frozenset({"Add", "Concat", "Conv", "GlobalAveragePool", "Mul", "Sigmoid", "Softmax", "Where"})
 _KERNELS = _WRITES_INTEGERS | {"Gemm", "MatMul"}
 # They run on integers as well as on floats, so integers are worth it only beside an integer kernel.
 _MOVES = frozenset(
@@ -67,7 +66,7 @@ def integer_nodes(graph: onnx.GraphProto, operators: Container[str], excluded: C
     scope = {node.name: node for node in graph.node if node.op_type in operators and node.name not in excluded}
     reach = _Reach(Links.of(graph), frozenset(scope))
     names = {name for name, node in scope.items() if reach.worth_it(node)}
-    idle = {name for name, node in scope.items() if name not in names and node.op_type in _MOVES | _CLAMPS}
+    idle = {name for name, node in scope.items() if name not in names and node.op_type in _MOVES | _CLAMPS | LOOKED_UP}
     outputs = {output: node.name for node in graph.node for output in node.output}
     return IntegerNodes(frozenset(names), frozenset(idle), outputs)
 
@@ -147,9 +146,11 @@ class _Reach:
     def worth_it(self, node: onnx.NodeProto) -> bool:
         if node.op_type in _KERNELS:
             return True
+        if node.op_type in LOOKED_UP:
+            return self._behind_integers(node) and self._before_kernel(node)
         if node.op_type in _CLAMPS:
             maker = self.links.makers.get(node.input[0])
-            taken_in = maker is not None and self._kernel(maker)
+            taken_in = maker is not None and (self._kernel(maker) or self._looked_up(maker))
             return taken_in and (self._before_kernel(node) or self._behind_integers(node))
         return node.op_type in _MOVES and self._behind_integers(node)
 
@@ -165,17 +166,22 @@ class _Reach:
         if maker is None:
             return False
         written = self._kernel(maker) and maker.op_type in _WRITES_INTEGERS
+        if maker.op_type in LOOKED_UP:
+            return self._looked_up(maker)
         return written or (self._passes(maker) and self._behind_integers(maker))
 
     def _kernel(self, node: onnx.NodeProto) -> bool:
         return node.name in self.scope and node.op_type in _KERNELS
 
+    def _looked_up(self, node: onnx.NodeProto) -> bool:
+        return node.name in self.scope and node.op_type in LOOKED_UP and self.worth_it(node)
+
     def _passes(self, node: onnx.NodeProto) -> bool:
-        return node.name in self.scope and node.op_type in _MOVES | _CLAMPS
+        return node.name in self.scope and node.op_type in _MOVES | _CLAMPS | LOOKED_UP
 
 
 def _writes_integers(node: onnx.NodeProto, integers: IntegerNodes) -> bool:
-    return node.name in integers.names and node.op_type in _WRITES_INTEGERS | _MOVES | _CLAMPS
+    return node.name in integers.names and node.op_type in _WRITES_INTEGERS | _MOVES | _CLAMPS | LOOKED_UP
 
 
 def _bypass(links: Links, pair: _Pair, integers: frozenset[str]) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from modelwright._dataclass import dataclass
 from modelwright.stages.quantize._cut import Cut
 from modelwright.stages.quantize._pairs import Links
-from modelwright.stages.quantize._scope import WORKERS
+from modelwright.stages.quantize._scope import LOOKED_UP, WORKERS
 
 if TYPE_CHECKING:
     import onnx
@@ -23,10 +23,13 @@ if TYPE_CHECKING:
 _NEVER = 1e15
 _CALL, _INTEGER_CALL = 5_000.0, 9_000.0
 _QUANTIZE, _DEQUANTIZE, _STEP = 0.9, 0.55, 6_000.0
+_LOOK_UP, _POOL_TAP = 0.37, 3.6
 _MACS_PER_NS, _FEW_MACS_PER_NS, _INTEGER_MACS_PER_NS = 45.0, 12.0, 90.0
 # The larger part of the weights, or of the work, must be integers for the label to be true; so much, in nanoseconds, a
 # weight may cost for that in the end.
 _SHARE = 0.55
+# The costs are fitted: only this far beyond floats it is sure that nothing was won.
+_IN_VAIN = 1.25
 _WORTH_OF_A_WEIGHT = (0.0, 0.1, 0.3, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 20.0)
 
 
@@ -52,19 +55,30 @@ class FloatScope:
         return node.op_type in self.operators and node.name not in self.excluded
 
 
-def faster_in_float(graph: onnx.GraphProto, scope: FloatScope, sizes: Mapping[str, int]) -> frozenset[str]:
-    """Products of a scope that had better stay float. `sizes` are the elements of each tensor, as they were seen."""
+@dataclass(frozen=True)
+class Parting:
+    """Products that had better stay float, and whether floats alone would clearly be faster than what is left."""
+
+    floats: frozenset[str] = frozenset()
+    in_vain: bool = False
+
+
+def faster_in_float(graph: onnx.GraphProto, scope: FloatScope, sizes: Mapping[str, int]) -> Parting:
+    """Of the products of a scope. `sizes` are the elements of each tensor, as they were seen."""
     shapes = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
     costs = {node.name: found for node in graph.node if scope.holds(node) if (found := _costs(node, shapes, sizes))}
     stored = sum(math.prod(tensor.dims) for tensor in graph.initializer if tensor.data_type == tensor.FLOAT)
     work = sum(item.work for item in costs.values())
     for worth in _WORTH_OF_A_WEIGHT:
-        integers = _network(graph, scope, sizes, costs, worth).source_side()
+        cut = _network(graph, scope, sizes, costs, worth)
+        integers = cut.source_side()
         taken = [costs[name] for name in integers & costs.keys()]
         weights = sum({item.weight: item.elements for item in taken}.values())
         if weights >= _SHARE * stored or sum(item.work for item in taken) >= _SHARE * work:
-            return frozenset(costs.keys() - integers)
-    return frozenset()
+            floats = frozenset(costs.keys() - integers)
+            spent = cut.cost - worth * sum(costs[name].elements for name in floats)
+            return Parting(floats, spent > _IN_VAIN * sum(item.floats for item in costs.values()))
+    return Parting()
 
 
 def _network(
@@ -80,10 +94,13 @@ def _network(
             cut.add(node.name, Cut.SINK, item.integers)
         elif node.op_type in WORKERS:
             cut.add(Cut.SOURCE, node.name, _NEVER)
+        elif node.op_type in LOOKED_UP:
+            # Floats have it inside the product before it.
+            cut.add(node.name, Cut.SINK, _LOOK_UP * sizes.get(node.output[0], 0))
     stored = {tensor.name for tensor in graph.initializer}
     for name, readers in links.readers.items():
         if name not in stored and name in sizes:
-            _ways(cut, (name, links.makers.get(name)), readers, sizes[name])
+            _ways(cut, (name, links.makers.get(name)), readers, sizes)
     for name in links.shown:
         maker = links.makers.get(name)
         if maker is not None and maker.op_type not in _WRITES_FLOATS:
@@ -94,15 +111,27 @@ def _network(
 _WRITES_FLOATS = frozenset({"Gemm", "MatMul"})
 
 
-def _ways(cut: Cut, tensor: tuple[str, onnx.NodeProto | None], readers: Iterable[onnx.NodeProto], size: int) -> None:
+def _ways(
+    cut: Cut, tensor: tuple[str, onnx.NodeProto | None], readers: Iterable[onnx.NodeProto], sizes: Mapping[str, int]
+) -> None:
     """One QuantizeLinear for all integer readers of a float tensor; a DequantizeLinear for each float reader."""
     name, maker = tensor
-    made = f"{name}::integers"
-    cut.add(made, maker.name if maker is not None else Cut.SINK, _STEP + _QUANTIZE * size)
+    made, size = f"{name}::integers", sizes[name]
+    floats = maker.name if maker is not None else Cut.SINK
+    cut.add(made, floats, _STEP + _QUANTIZE * size + (_pooled(maker, sizes) if maker is not None else 0.0))
     for reader in readers:
         cut.add(reader.name, made, _NEVER)
+        cut.add(reader.name, floats, _pooled(reader, sizes))
         if maker is not None and maker.op_type not in _WRITES_FLOATS:
             cut.add(maker.name, reader.name, _STEP + _DEQUANTIZE * size)
+
+
+def _pooled(node: onnx.NodeProto, sizes: Mapping[str, int]) -> float:
+    """Of a MaxPool between floats and integers: onnxruntime quantizes before it, and has a slow kernel for that."""
+    if node.op_type != "MaxPool":
+        return 0.0
+    kernel = next((item.ints for item in node.attribute if item.name == "kernel_shape"), ())
+    return _POOL_TAP * math.prod(kernel) * sizes.get(node.output[0], 0)
 
 
 def _costs(node: onnx.NodeProto, shapes: Mapping[str, tuple[int, ...]], sizes: Mapping[str, int]) -> Costs | None:

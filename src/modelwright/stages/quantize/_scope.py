@@ -30,6 +30,8 @@ _MOVERS = frozenset(
         "Unsqueeze",
     }
 )
+# A table of 256 integers stands for these: between integer kernels it takes the place of a pair, and rounds no more.
+LOOKED_UP = frozenset({"LeakyRelu"})
 # Left alone even when every operator is asked for: they decide about types, sizes or flow, not values.
 _NEVER = frozenset(
     {
@@ -56,7 +58,8 @@ def static_operators(model: onnx.ModelProto, params: QuantizeParams, activation_
         return tuple(sorted(set(params.op_types) & present))
     if params.op_types or activation_bits >= WIDE:
         return tuple(sorted(present - _NEVER))
-    return tuple(sorted(present & (WORKERS | _MOVERS)))
+    kernels = LOOKED_UP if params.pairs == "needed" else frozenset()
+    return tuple(sorted(present & (WORKERS | _MOVERS | kernels)))
 
 
 def check_scope(model: onnx.ModelProto, params: QuantizeParams) -> tuple[str, ...]:

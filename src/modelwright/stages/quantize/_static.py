@@ -17,7 +17,7 @@ from modelwright.stages.quantize._model import Prepared, opset_of
 from modelwright.stages.quantize._neighbours import finest_scales, packing_of
 from modelwright.stages.quantize._pairs import integer_nodes, keep_needed_pairs
 from modelwright.stages.quantize._params import Calibration, QuantizeParams
-from modelwright.stages.quantize._payoff import FloatScope, faster_in_float
+from modelwright.stages.quantize._payoff import FloatScope, Parting, faster_in_float
 from modelwright.stages.quantize._precision import Step, reduces_range
 from modelwright.stages.quantize._quiet import quiet
 from modelwright.stages.quantize._ranges import Observed, Range, Watch, observe
@@ -41,6 +41,10 @@ else:
 _NATIVE_WIDE_OPSET = 21
 _SUSPICIOUS = 1e6
 _ROOM = 1.5
+_IN_VAIN = (
+    "int8 brings no speed here: no product of this model is large enough for 8 bits to be faster on a CPU without VNNI, "
+    "so fp32 is at least as fast; half of it is int8 because that was asked for"
+)
 _RECURRENT = ("GRU", "LSTM", "RNN")
 
 
@@ -86,10 +90,10 @@ def quantize_static(
     corrected = params.bias_correction and not source.random
     watch = Watch(tensors, products(prepared.model, working) if corrected else ())
     observed, ranges = _ranges(prepared.model, watch, step, params, source, workdir)
-    slow: frozenset[str] = frozenset()
+    slow = Parting()
     if needed and params.float_where_faster and not params.op_types:
         slow = faster_in_float(prepared.model.graph, FloatScope(operators, excluded), observed.sizes)
-        excluded |= slow
+        excluded |= slow.floats
         excluded |= integer_nodes(prepared.model.graph, operators, excluded).idle
     wide = {name: item.largest for name, item in ranges.items() if item.largest > _SUSPICIOUS}
     wide |= _wide_constants(prepared.model)
@@ -108,7 +112,8 @@ def quantize_static(
     facts = Calibration(
         source.samples.kind, source.random, observed.samples, observed.digest, method, len(observed.ranges)
     )
-    return StaticResult(model, facts, _wide_warning(left, wide), left_out, biases, len(slow))
+    warnings = (*_wide_warning(left, wide), *((_IN_VAIN,) if slow.in_vain else ()))
+    return StaticResult(model, facts, warnings, left_out, biases, len(slow.floats))
 
 
 def _check(params: QuantizeParams) -> None:

@@ -107,8 +107,8 @@ def _slices(what: Judged) -> Iterator[Measure]:
     yield _slice(what.pairs, axis, what.gate, "slices")
 
 
-def _slice(pairs: Pairs, axis: int, gate: Gate, called: str) -> Measure:
-    found, bound = worst_slice(pairs, axis), _slice_bound(gate)
+def _slice(pairs: Pairs, axis: int, gate: Gate, called: str, *, together: bool = False) -> Measure:
+    found, bound = worst_slice(pairs, axis, together=together), _slice_bound(gate)
     name = f"worst of {found.count} {called}"
     if found.sqnr_db is None:
         return Measure(name, None, bound, True, f"{name}: no difference")
@@ -177,14 +177,15 @@ def _detections(what: Judged) -> Iterator[Measure]:
 
 
 def _coefficients(tables: Pairs, layout: Stacked, gate: Gate) -> Iterator[Measure]:
-    """What is stacked behind the scores counts where something is seen."""
+    """What is stacked behind the scores counts where something is seen: a mask is the sum of pictures, so much of each,
+    and a wrong share of a picture that is hardly used shows no more than that of another."""
     places = [layout.scores(one).max(axis=0) >= SEEN for one, _ in tables]
     rest = [
         (one[layout.scored :, seen], other[layout.scored :, seen])
         for (one, other), seen in zip(tables, places, strict=True)
     ]
     if rest[0][0].shape[0] > 1 and sum(int(seen.sum()) for seen in places) >= FEWEST:
-        yield _slice(rest, 0, gate, "coefficients")
+        yield _slice(rest, 0, gate, "coefficients", together=True)
 
 
 def _chances(what: Judged) -> Iterator[Measure]:

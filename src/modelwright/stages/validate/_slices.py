@@ -36,15 +36,19 @@ class Worst:
     sqnr_db: float | None
 
 
-def worst_slice(pairs: Pairs, axis: int) -> Worst:
-    """Over all samples and places; the mean of a slice is no signal."""
+def worst_slice(pairs: Pairs, axis: int, *, together: bool = False) -> Worst:
+    """Over all samples and places; the mean of a slice is no signal.
+
+    What is used `together`, as a sum, has errors as large as a usual slice at worst, however small a slice is.
+    """
     rows = [(_by_slice(one, axis), _by_slice(other, axis)) for one, other in pairs]
     count = sum(one.shape[1] for one, _ in rows)
     mean = sum(one.sum(axis=1) for one, _ in rows) / count
     spread = np.sqrt(sum(((one - mean[:, None]) ** 2).sum(axis=1) for one, _ in rows) / count)
     error = np.sqrt(sum(((other - one) ** 2).sum(axis=1) for one, other in rows) / count)
     share = _SHARE_OF_FEW if len(spread) <= _HEAD else _SHARE_OF_MANY
-    floor = np.maximum(share * spread.max(), _SHARE_OF_LEVEL * np.abs(mean))
+    least = np.sqrt(np.mean(spread**2)) if together else share * spread.max()
+    floor = np.maximum(least, _SHARE_OF_LEVEL * np.abs(mean))
     off = error / np.maximum(np.maximum(spread, floor), _NOTHING * (float(spread.max()) == 0.0) or 1e-30)
     index = int(off.argmax())
     return Worst(index, len(off), decibels(float(off[index])))
