@@ -112,7 +112,7 @@ def _case(trained: zoo.Trained) -> dict[str, Any]:
             case["arms"][arm] |= times
     ours = case["arms"][OURS]
     manifest = next((folder / OURS).rglob("wright.json")).read_text()
-    case |= {"faster": ours["time_bounds"][1] < 1, "says_no_faster": SAYS in manifest}
+    case |= {"faster": bool(ours["time_bounds"][1] < 1), "says_no_faster": SAYS in manifest}
     case |= {"gate_passed": ours["exit"] == 0}
     sys.stderr.write(json.dumps({trained.name: case}) + "\n")
     return case

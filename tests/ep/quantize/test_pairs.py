@@ -125,8 +125,9 @@ def leaky(*between: onnx.NodeProto, last: str = "Conv") -> onnx.ModelProto:
         node.name = f"{node.op_type}_{index}"
     weights = [weight("w", 16, 16, 1, 1), weight("v", 16, 16, 1, 1, seed=1)]
     weights += [weight("floor", 1, 1, 1, 1, seed=4), weight("deep", 1, 1, 1, 1, 1, seed=4)]
-    shape = [1, 16, 6, 6]
-    return model(nodes, [value("x", shape=shape)], [value("y", shape=None if "deep" in str(between) else shape)], weights)
+    rows = [1, 16, 6, 6]
+    shown = value("y", shape=None if "deep" in str(between) else rows)
+    return model(nodes, [value("x", shape=rows)], [shown], weights)
 
 
 @pytest.mark.parametrize("floor", [False, True], ids=["alone", "with a floor"])
