@@ -214,6 +214,21 @@ FAMILIES: tuple[Family, ...] = (
         {**_TEXT, "max_position_embeddings": 64, "max_2d_position_embeddings": 64},
     ),
     Family(
+        "vitpose",
+        "VitPoseForPoseEstimation",
+        "vitpose",
+        {
+            "backbone_config": {
+                "model_type": "vitpose_backbone",
+                **_VISION,
+                "image_size": [32, 24],
+                "patch_size": [8, 8],
+                "out_indices": [2],
+            },
+            "num_labels": 5,
+        },
+    ),
+    Family(
         "owlvit",
         "OwlViTForObjectDetection",
         "owlvit",

@@ -24,6 +24,7 @@ TASKS = "modelwright.tasks"
 METRICS = "modelwright.metrics"
 TELEMETRY = "modelwright.telemetry"
 COMMANDS = "modelwright.commands"
+FAMILIES = "modelwright.families"
 
 
 @functools.cache

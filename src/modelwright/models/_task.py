@@ -38,6 +38,8 @@ _HEADS: tuple[tuple[str, Mapping[str, str]], ...] = (
     ("foruniversalsegmentation", {"": "image-segmentation"}),
     ("forobjectdetection", {"image+text": "zero-shot-object-detection", "": "object-detection"}),
     ("fordepthestimation", {"": "depth-estimation"}),
+    ("forposeestimation", {"": "keypoint-detection"}),
+    ("forkeypointdetection", {"": "keypoint-detection"}),
     ("formaskedimagemodeling", {"": "masked-im"}),
     ("forscenetextrecognition", {"": "image-to-text"}),
     ("forctc", {"": "automatic-speech-recognition"}),

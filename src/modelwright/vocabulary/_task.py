@@ -86,6 +86,7 @@ TASKS: tuple[ModelTask, ...] = (
     _row("visual-question-answering", "image+text", aliases="vqa"),
     _row("audio-frame-classification", "audio"),
     _row("audio-xvector", "audio"),
+    _row("keypoint-detection", "image", aliases="pose-estimation"),
 )
 _WORDS: Mapping[str, ModelTask] = {word: task for task in TASKS for word in (task.name, *task.aliases)}
 TASK_WORDS = tuple(_WORDS)

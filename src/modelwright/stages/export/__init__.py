@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy_names
+from modelwright.stages.export._family import ModelFamily
 from modelwright.stages.export._values import (
     DEFAULT_OPSET,
     EXPORT,
@@ -31,6 +32,7 @@ __all__ = [
     "ExportParams",
     "LeftOut",
     "Link",
+    "ModelFamily",
     "Parity",
     "load_model",
     "rehearse_export",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
 from modelwright.errors import InputError, did_you_mean
+from modelwright.stages.export._family import family
 
 if TYPE_CHECKING:
     import transformers
@@ -30,6 +31,7 @@ _TABLES: dict[str, tuple[str, ...]] = {
     "object-detection": ("OBJECT_DETECTION",),
     "zero-shot-object-detection": ("ZERO_SHOT_OBJECT_DETECTION",),
     "depth-estimation": ("DEPTH_ESTIMATION",),
+    "keypoint-detection": ("KEYPOINT_DETECTION", "POSE_ESTIMATION"),
     "masked-im": ("MASKED_IMAGE_MODELING",),
     "visual-question-answering": ("VISUAL_QUESTION_ANSWERING",),
     "automatic-speech-recognition": ("CTC", "SPEECH_SEQ_2_SEQ"),
@@ -38,8 +40,6 @@ _TABLES: dict[str, tuple[str, ...]] = {
     "audio-xvector": ("AUDIO_XVECTOR",),
     "zero-shot-image-classification": ("ZERO_SHOT_IMAGE_CLASSIFICATION",),
 }
-# Classes outside the tables.
-_OTHER = {("mgp-str", "image-to-text"): "MgpstrForSceneTextRecognition"}
 _BASE_TASKS = frozenset({"feature-extraction", "image-feature-extraction"})
 
 
@@ -66,7 +66,7 @@ def class_for_task(model_type: str, task: str) -> str | None:
         name = _lookup(names, model_type)
         if name is not None:
             return name
-    return next((name for (kind, job), name in _OTHER.items() if job == task and _same(kind, model_type)), None)
+    return family(model_type).classes.get(task)
 
 
 def _base_name(model_type: str) -> str:
@@ -87,7 +87,7 @@ def _same(one: str, other: str) -> bool:
 
 
 def _respelt(architecture: str) -> str | None:
-    """transformers renamed classes over the years (MGPSTR… is now Mgpstr…); only the case may differ."""
+    """transformers spells classes otherwise over the years; only the case may differ."""
     wanted = architecture.lower()
     return next((name for name in dir(transformers) if name.lower() == wanted), None)
 

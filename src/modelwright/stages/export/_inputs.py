@@ -28,7 +28,7 @@ def text_inputs(loaded: Loaded, params: ExportParams, *, model: Any = None) -> I
     model = model if model is not None else loaded.model
     config = model.config.get_text_config()
     length = sequence_length(loaded, params, model=model)
-    specs = [_matrix("input_ids", length, params, token_fill(model.config, config))]
+    specs = [_matrix("input_ids", length, params, token_fill(model.config, config, pools=_pools_at_eos(model)))]
     takes = forward_names(model)
     if "attention_mask" in takes:
         specs.append(_matrix("attention_mask", length, params, Fill("ones")))
@@ -91,16 +91,14 @@ def model_inputs(loaded: Loaded, params: ExportParams) -> InputSpec:
     )
 
 
-def token_fill(*configs: Any, vocabulary: int | None = None) -> Fill:
-    """Ids inside the vocabulary without special tokens; a row ends in eos where the model looks for one."""
+def token_fill(*configs: Any, vocabulary: int | None = None, pools: bool = False) -> Fill:
+    """Ids inside the vocabulary without special tokens; a row ends in eos where the model looks for one (`pools`)."""
     size = vocabulary or next(config.vocab_size for config in configs if getattr(config, "vocab_size", None))
     special = {_token(config, name) for config in configs for name in _SPECIAL}
     avoid = tuple(sorted(token for token in special if token is not None and 0 <= token < size))
-    pools_at_eos = any(
-        getattr(config, "is_encoder_decoder", False) or "clip" in config.model_type for config in configs
-    )
+    pools = pools or any(getattr(config, "is_encoder_decoder", False) for config in configs)
     eos = next((token for config in configs if (token := _token(config, "eos_token_id")) is not None), None)
-    last = eos if pools_at_eos and eos is not None and eos < size else None
+    last = eos if pools and eos is not None and eos < size else None
     return Fill("tokens", 0, size, avoid=avoid, last=last)
 
 
@@ -152,6 +150,11 @@ def image_size(loaded: Loaded, params: ExportParams, config: Any) -> tuple[tuple
     if told is not None:
         return told, "the processor"
     return (own, "the configuration") if own is not None else ((_IMAGE, _IMAGE), GUESS)
+
+
+def _pools_at_eos(model: Any) -> bool:
+    """A text tower that keeps the id beside its layers takes its answer from where that token stands."""
+    return any(isinstance(getattr(module, "eos_token_id", None), int) for module in model.modules())
 
 
 def forward_names(model: Any) -> frozenset[str]:

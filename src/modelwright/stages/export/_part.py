@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 else:
     torch = lazy("torch")
 
+MODEL = "model"
 Tensors = Mapping[str, "torch.Tensor"]
 Run = Callable[[Tensors], Tensors]
 

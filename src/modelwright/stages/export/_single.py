@@ -1,4 +1,4 @@
-"""Models that are one graph, dual towers, and ViLT."""
+"""Models that are one graph, and dual towers."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
 from modelwright.errors import InputError
+from modelwright.stages.export._family import family
 from modelwright.stages.export._inputs import image_input, model_inputs, text_inputs
-from modelwright.stages.export._load import Loaded, quiet_random
-from modelwright.stages.export._owed import complete, left_out, names
-from modelwright.stages.export._part import Part, Tensors
+from modelwright.stages.export._load import Loaded
+from modelwright.stages.export._owed import complete
+from modelwright.stages.export._part import MODEL, Part, Tensors
 from modelwright.stages.export._values import ExportParams
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 else:
     torch = lazy("torch")
 
-MODEL = "model"
 # What a task is asked for. Everything else a model returns (hidden states, losses) stays out of the graph.
 _WANTED: dict[str, tuple[str, ...]] = {
     "question-answering": ("start_logits", "end_logits"),
@@ -29,7 +29,6 @@ _WANTED: dict[str, tuple[str, ...]] = {
     "image-feature-extraction": ("last_hidden_state", "pooler_output"),
     "audio-xvector": ("logits", "embeddings"),
 }
-_HEADS = ("char_logits", "bpe_logits", "wp_logits")
 
 
 def single_part(loaded: Loaded, params: ExportParams) -> Part:
@@ -37,10 +36,11 @@ def single_part(loaded: Loaded, params: ExportParams) -> Part:
     model = loaded.model
     if getattr(loaded.config, "is_encoder_decoder", False) and params.task == "feature-extraction":
         model = model.get_encoder()
-    wanted = _WANTED.get(params.task, ("logits",))
+    wanted, answers = _WANTED.get(params.task, ("logits",)), family(loaded.config.model_type).answers
 
     def run(tensors: Tensors) -> Tensors:
-        return _tensors(model, model(**tensors, **_plain(model)), wanted)
+        output = model(**tensors, **_plain(model))
+        return _tensors(model, output, wanted) if answers is None else answers(output)
 
     owed = complete(model.forward, run, model_inputs(loaded, params), loaded, params)
     return Part(MODEL, model, run, owed.inputs, left_out=owed.left_out)
@@ -65,55 +65,12 @@ def tower_parts(loaded: Loaded, params: ExportParams) -> tuple[Part, Part]:
     )
 
 
-def vilt_part(loaded: Loaded, params: ExportParams) -> Part:
-    """ViLT picks patches by value and in random order. With a whole image all are picked and order means nothing,
-    so the embeddings are computed here in order and handed to the model."""
-    model, embeddings = loaded.model, loaded.model.vilt.embeddings
-    inputs = (*text_inputs(loaded, params), image_input(loaded, params))
-    _, _, height, width = inputs[-1].sizes
-    patches = (height // loaded.config.patch_size) * (width // loaded.config.patch_size)
-    _refuse_partial_images(loaded.config, (height, width), patches)
-
-    def run(tensors: Tensors) -> Tensors:
-        words = {name: tensor for name, tensor in tensors.items() if name != "pixel_values"}
-        pixels = tensors["pixel_values"]
-        seen = embeddings.patch_embeddings(pixels).flatten(2).transpose(1, 2)
-        seen = torch.cat([embeddings.cls_token.expand(pixels.shape[0], -1, -1), seen], dim=1)
-        mask = torch.ones(pixels.shape[0], patches + 1, dtype=torch.int64)
-        seen = seen + embeddings.position_embeddings
-        return {"logits": model(**words, image_embeds=seen, pixel_mask=mask).logits}
-
-    def reference(tensors: Tensors) -> Tensors:
-        with quiet_random(0):
-            return {"logits": model(**tensors).logits}
-
-    return Part(MODEL, model, run, inputs, reference, left_out(model.forward, names(inputs)))
-
-
-def _refuse_partial_images(config: Any, size: tuple[int, int], patches: int) -> None:
-    if size != (config.image_size, config.image_size):
-        raise InputError(
-            f"ViLT cannot be exported for images of {size[0]} x {size[1]}",
-            cause=f"its patch positions are only fixed for {config.image_size} x {config.image_size}",
-            fix=f"Use image_size {config.image_size} x {config.image_size}; the processor pads to it.",
-        )
-    if 0 <= config.max_image_length < patches:
-        raise InputError(
-            "this ViLT drops patches at random",
-            cause=f"max_image_length is {config.max_image_length}, the image has {patches} patches",
-            fix="Set max_image_length to -1 in config.json.",
-        )
-
-
 def _tensors(model: Any, output: Any, wanted: tuple[str, ...]) -> dict[str, torch.Tensor]:
     found: dict[str, torch.Tensor] = {}
     for name in wanted:
         value = output.get(name)
         if isinstance(value, torch.Tensor):
             found[name] = value
-        elif isinstance(value, tuple) and len(value) == len(_HEADS):
-            # MGP-STR reads a word three ways: by character, by byte pair and by word piece.
-            found.update(zip(_HEADS, value, strict=True))
     if not found:
         raise InputError(
             f"{type(model).__name__} does not return {' or '.join(wanted)}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from modelwright._dataclass import dataclass
+from modelwright._extensions import FAMILIES, extension_packages
 from modelwright.stages.stage import Stage
 from modelwright.vocabulary import InputSpec, Sized
 from modelwright.worker import RemoteTask
@@ -116,11 +117,11 @@ class ExportOutcome:
 
 EXPORT = Stage(
     name="export",
-    version="4",
+    version="5",
     params=ExportParams,
     outcome=ExportOutcome,
     task=RemoteTask("modelwright.stages.export._run:run_export"),
-    packages=("torch", "transformers", "onnx", "onnx-ir", "onnxscript"),
+    packages=("torch", "transformers", "onnx", "onnx-ir", "onnxscript", *extension_packages(FAMILIES)),
     patience_s=1800.0,
     # Exporters patch the libraries they use.
     alone=True,
