@@ -19,6 +19,7 @@ NAMES = (
     "debug_memory",
     "build_cost",
     "plans",
+    "one_of_each",
     "tune_overhead",
 )
 PROOFS = (

@@ -88,7 +88,8 @@ def measure(command: list[str], environment: dict[str, str]) -> dict[str, float]
     )
     done = subprocess.run(
         [sys.executable, "-c", watch, *command],
-        env={**os.environ, **environment},
+        # Installed packages are there as bytecode; a shell that forbids to write it would have every process compile.
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "", **environment},
         capture_output=True,
         text=True,
         check=True,

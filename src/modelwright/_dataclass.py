@@ -1,7 +1,7 @@
 """Dataclasses that cost little to declare: hundreds are declared at every start, and a command makes values of a few.
 
 The standard library compiles six functions for each class, about a millisecond. Here only `__init__` is compiled, when
-the first value is made; the rest is shared.
+the first value is made; the rest is shared. Also what its fields are is found out when somebody asks.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import operator
 import reprlib
+import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -24,15 +25,62 @@ else:
         if others or "__init__" in vars(cls) or any(map(dataclasses.is_dataclass, cls.__bases__)):
             return dataclasses.dataclass(cls, frozen=frozen, eq=eq, kw_only=kw_only, **others)
         cls.__doc__ = cls.__doc__ or cls.__name__  # else its signature is looked up, to be the text
-        dataclasses.dataclass(cls, init=False, repr=False, eq=False, kw_only=kw_only)
-        params = cls.__dataclass_params__
-        params.init, params.repr, params.eq, params.frozen = True, True, eq, frozen
+        declaration = _Declaration(cls, frozen, eq, kw_only)
+        for name in _DECLARED:
+            setattr(cls, name, _OnDemand(declaration, name))
         cls.__init__ = _init_at_first_use(cls)
         cls.__signature__ = _Signature(cls)
         for name, method in _shared(frozen, eq):
             if vars(cls).get(name) is None:
                 setattr(cls, name, method)
         return cls
+
+
+_DECLARED = ("__dataclass_fields__", "__dataclass_params__", "__match_args__")
+_declaring = threading.RLock()
+
+
+class _Declaration:
+    """What the standard library makes of a class, later. Until then defaults stand where `field(...)` was written."""
+
+    def __init__(self, cls: Any, frozen: bool, eq: bool, kw_only: bool) -> None:
+        self._cls, self._frozen, self._eq, self._kw_only = cls, frozen, eq, kw_only
+        own = vars(cls)
+        self._written = {
+            name: value
+            for name in own.get("__annotations__", ())
+            if isinstance(value := own.get(name), dataclasses.Field)
+        }
+        for name, value in self._written.items():
+            if value.default is dataclasses.MISSING:
+                delattr(cls, name)
+            else:
+                setattr(cls, name, value.default)
+
+    def make(self) -> None:
+        """Once, whichever thread asks first."""
+        cls = self._cls
+        with _declaring:
+            if not isinstance(vars(cls)["__dataclass_fields__"], _OnDemand):
+                return
+            for name, value in self._written.items():
+                setattr(cls, name, value)
+            dataclasses.dataclass(cls, init=False, repr=False, eq=False, kw_only=self._kw_only)
+            params = cls.__dataclass_params__
+            params.init, params.repr, params.eq, params.frozen = True, True, self._eq, self._frozen
+            given = (field.name for field in dataclasses.fields(cls) if field.init and not field.kw_only)
+            setattr(cls, _DECLARED[-1], tuple(given))
+
+
+class _OnDemand:
+    """An attribute of a class that comes with its declaration."""
+
+    def __init__(self, declaration: _Declaration, name: str) -> None:
+        self._declaration, self._name = declaration, name
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        self._declaration.make()
+        return getattr(owner, self._name)
 
 
 def _init_at_first_use(cls: type) -> Callable[..., None]:

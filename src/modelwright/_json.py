@@ -4,33 +4,44 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import hashlib
 import json
+import operator
+from collections.abc import Callable
 from pathlib import PurePath
 from typing import Any
 
 _AS_IS = frozenset({str, int, float, bool, type(None)})
+# Built once: large plans hash tens of thousands of small values.
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def plain(value: Any) -> Any:
     """Dataclasses, enums, paths and tuples as plain JSON values."""
-    if type(value) in _AS_IS:
-        return value
-    if isinstance(value, enum.Enum):
-        return value.value
-    if isinstance(value, bool | int | float | str):
-        return value
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    if isinstance(value, dict):
-        return {_key(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, set | frozenset):
-        return sorted(plain(item) for item in value)
-    if isinstance(value, PurePath):
-        return str(value)
-    raise TypeError(f"{type(value).__name__} has no JSON form")
+    kind: Any = type(value)
+    return value if kind in _AS_IS else _form(kind)(value)
+
+
+@functools.cache
+def _form(kind: Any) -> Callable[[Any], Any]:
+    """How values of a type are put."""
+    if issubclass(kind, enum.Enum):
+        return operator.attrgetter("value")
+    if issubclass(kind, bool | int | float | str):
+        return lambda value: value
+    if dataclasses.is_dataclass(kind):
+        names = [field.name for field in dataclasses.fields(kind)]
+        return lambda value: {name: plain(getattr(value, name)) for name in names}
+    if issubclass(kind, dict):
+        return lambda value: {_key(key): plain(item) for key, item in value.items()}
+    if issubclass(kind, list | tuple):
+        return lambda value: [plain(item) for item in value]
+    if issubclass(kind, set | frozenset):
+        return lambda value: sorted(plain(item) for item in value)
+    if issubclass(kind, PurePath):
+        return str
+    raise TypeError(f"{kind.__name__} has no JSON form")
 
 
 def loads(text: str | bytes) -> Any:
@@ -48,8 +59,7 @@ def dumps(value: Any, *, ascii_only: bool = False) -> str:
 
 def canonical(value: Any) -> bytes:
     """One byte string per value: sorted keys, no white space. This is what gets hashed."""
-    text = json.dumps(plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return text.encode()
+    return _CANONICAL.encode(plain(value)).encode()
 
 
 def digest(value: Any) -> str:
@@ -58,6 +68,8 @@ def digest(value: Any) -> str:
 
 
 def _key(key: Any) -> str:
+    if type(key) is str:
+        return key
     if isinstance(key, enum.Enum):
         key = key.value
     if not isinstance(key, str):

@@ -7,14 +7,15 @@ import enum
 import functools
 import types
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 Place = tuple[str | int, ...]
 Reader = Callable[[Any, Place, bool], Any]
-_LISTS = (list, tuple, set, frozenset, Sequence)
+_FORMS = (list, tuple, set, frozenset)
+_LISTS = (*_FORMS, Sequence)
 _TABLES = (dict, Mapping)
 
 
@@ -42,7 +43,10 @@ def _reader(kind: Any) -> Reader:
     if kind is Any or kind is object or isinstance(kind, TypeVar):
         return _as_it_is
     if origin in _LISTS:
-        return functools.partial(_sequence, origin, kinds)
+        fixed = origin is tuple and bool(kinds) and kinds[-1] is not Ellipsis
+        make = tuple if origin is Sequence else origin
+        each = kinds[0] if kinds else Any
+        return functools.partial(_row, kinds) if fixed else functools.partial(_sequence, make, each)
     if origin in _TABLES:
         return functools.partial(_table, kinds)
     if origin is typing.Annotated:
@@ -50,7 +54,9 @@ def _reader(kind: Any) -> Reader:
     if origin is typing.Literal:
         return functools.partial(_one_of, kinds)
     if origin in (typing.Union, types.UnionType):
-        return functools.partial(_any_of, kinds)
+        others = tuple(kind for kind in kinds if kind is not types.NoneType)
+        only = _reader(others[0]) if len(others) == 1 else None
+        return functools.partial(_any_of, others, only, len(others) < len(kinds))
     return functools.partial(_dataclass if dataclasses.is_dataclass(origin) else _single, origin)
 
 
@@ -58,18 +64,25 @@ def _as_it_is(form: Any, place: Place, strict: bool) -> Any:
     return form
 
 
-def _sequence(origin: Any, kinds: tuple[Any, ...], form: Any, place: Place, strict: bool) -> Any:
-    if not isinstance(form, list | tuple | set | frozenset):
+def _sequence(make: Any, kind: Any, form: Any, place: Place, strict: bool) -> Any:
+    """As many as there are, all of one kind."""
+    _require_list(form, place)
+    read = _reader(kind)
+    return make([read(item, (*place, number), strict) for number, item in enumerate(form)])
+
+
+def _row(kinds: tuple[Any, ...], form: Any, place: Place, strict: bool) -> tuple[Any, ...]:
+    """So many, each of its own kind."""
+    _require_list(form, place)
+    if len(form) != len(kinds):
+        raise MisfitError(place, f"it should have {len(kinds)} items, not {len(form)}")
+    found = enumerate(zip(kinds, form, strict=True))
+    return tuple(_read(kind, item, (*place, number), strict) for number, (kind, item) in found)
+
+
+def _require_list(form: Any, place: Place) -> None:
+    if not isinstance(form, _FORMS):
         raise MisfitError(place, f"it should be a list, not {_shown(form)}")
-    make = tuple if origin is Sequence else origin
-    if origin is tuple and kinds and kinds[-1] is not Ellipsis:
-        if len(form) != len(kinds):
-            raise MisfitError(place, f"it should have {len(kinds)} items, not {len(form)}")
-        each = kinds
-    else:
-        each = (kinds[0] if kinds else Any,) * len(form)
-    found = enumerate(zip(each, form, strict=True))
-    return make(_read(kind, item, (*place, number), strict) for number, (kind, item) in found)
 
 
 def _table(kinds: tuple[Any, ...], form: Any, place: Place, strict: bool) -> dict[Any, Any]:
@@ -85,17 +98,16 @@ def _one_of(words: tuple[Any, ...], form: Any, place: Place, strict: bool) -> An
     return form
 
 
-def _any_of(kinds: tuple[Any, ...], form: Any, place: Place, strict: bool) -> Any:
+def _any_of(kinds: tuple[Any, ...], only: Reader | None, null: bool, form: Any, place: Place, strict: bool) -> Any:
     """The kind that fits without a change, else the first that fits at all."""
-    others = [kind for kind in kinds if kind is not types.NoneType]
-    if form is None and len(others) < len(kinds):
+    if form is None and null:
         return None
-    if len(others) == 1:
-        return _read(others[0], form, place, strict)
-    if type(form) in others:
+    if only is not None:
+        return only(form, place, strict)
+    if type(form) in kinds:
         return form
     why = []
-    for kind in others:
+    for kind in kinds:
         try:
             return _read(kind, form, place, strict)
         except MisfitError as error:
@@ -108,30 +120,25 @@ def _dataclass(kind: Any, form: Any, place: Place, strict: bool) -> Any:
         return form
     if not isinstance(form, Mapping):
         raise MisfitError(place, f"it should be a table, not {_shown(form)}")
-    kinds, required = _fields(kind)
+    readers, required = _fields(kind)
     if strict:
-        for key in (key for key in form if key not in kinds):
-            raise MisfitError((*place, key), "unknown key", tuple(kinds))
+        for key in form:
+            if key not in readers:
+                raise MisfitError((*place, key), "unknown key", tuple(readers))
     for name in required:
         if name not in form:
             raise MisfitError((*place, name), "it is missing")
-    return kind(**dict(_values(kinds, form, place, strict)))
-
-
-def _values(kinds: Mapping[str, Any], form: Mapping[str, Any], place: Place, strict: bool) -> Iterator[tuple[str, Any]]:
-    for name, kind in kinds.items():
-        if name in form:
-            yield name, _read(kind, form[name], (*place, name), strict)
+    return kind(**{name: read(form[name], (*place, name), strict) for name, read in readers.items() if name in form})
 
 
 @functools.cache
-def _fields(kind: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """What its `__init__` takes, each with its type, and what must be there."""
+def _fields(kind: Any) -> tuple[dict[str, Reader], tuple[str, ...]]:
+    """What its `__init__` takes, each with how it is read, and what must be there."""
     hints = typing.get_type_hints(kind, include_extras=True)
     fields = [field for field in dataclasses.fields(kind) if field.init]
     nothing = dataclasses.MISSING
     required = (field.name for field in fields if field.default is nothing and field.default_factory is nothing)
-    return {field.name: hints[field.name] for field in fields}, tuple(required)
+    return {field.name: _reader(hints[field.name]) for field in fields}, tuple(required)
 
 
 def _single(kind: Any, form: Any, place: Place, strict: bool) -> Any:

@@ -42,7 +42,7 @@ def logs_dir() -> Path:
 
 def findings_file() -> Path:
     """The journal of what this user has found; what came with the package is elsewhere."""
-    return home() / "kb" / "findings.jsonl"
+    return Path(home(), "kb", "findings.jsonl")
 
 
 def machine_dir() -> Path:

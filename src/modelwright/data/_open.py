@@ -44,8 +44,10 @@ def open_data(data: Data) -> Rows:
 
 def require_there(data: Data) -> None:
     """What can be told without opening anything: a file that is missing, a name that can be none."""
+    if data.random or data.function:
+        return
     path = Path(data.source).expanduser()
-    if data.random or data.function or path.exists():
+    if path.exists():
         return
     if path.suffix.lower() in _FILES or not _NAME.fullmatch(data.source):
         raise InputError(
@@ -55,8 +57,10 @@ def require_there(data: Data) -> None:
 
 def in_files(data: Data) -> bool:
     """Is everything it holds in files that are here, or should be?"""
+    if data.random or data.function:
+        return False
     path = Path(data.source).expanduser()
-    return not data.random and not data.function and (path.exists() or path.suffix.lower() in _FILES)
+    return path.exists() or path.suffix.lower() in _FILES
 
 
 def data_files(data: Data) -> tuple[Path, ...] | None:

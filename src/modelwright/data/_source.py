@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import field
 from pathlib import Path
@@ -79,7 +80,7 @@ class DataSource:
     def identity(self, count: int) -> str:
         """SHA-256 of what decides which at most `count` samples a model is fed."""
         if self.random:
-            return digest([RANDOM, self.data.seed, self.specs])
+            return _made_up(self.data.seed, self.specs)
         data = self.data
         how = [data.scale, data.mean, data.std, data.size, data.layout, dict(data.columns), _processor(data)]
         if self.drawn is not None:
@@ -94,6 +95,11 @@ class DataSource:
             return made_up_bytes(self.specs)
         files = data_files(self.data) if self.drawn is None else self.drawn.files
         return None if files is None else sum(path.stat().st_size for path in files if path.is_file())
+
+
+@functools.lru_cache(256)
+def _made_up(seed: int, specs: InputSpec) -> str:
+    return digest([RANDOM, seed, specs])
 
 
 @dataclass(frozen=True, eq=False)

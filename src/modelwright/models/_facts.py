@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import stat
 from pathlib import Path
 
 from modelwright import __version__, home
@@ -38,9 +39,13 @@ _seen: dict[str, ModelFacts] = {}
 def model_facts(path: str | Path) -> ModelFacts:
     """Not parsed again, also not by another process, while the file and the weights beside it are what they were."""
     path = Path(path).absolute()
-    if not path.is_file():
+    try:
+        status = path.stat()
+    except OSError:
         return _looked_up(path)  # reading it says what is wrong
-    key = _key(path, file_stamp(path.stat()))
+    if not stat.S_ISREG(status.st_mode):
+        return _looked_up(path)
+    key = _key(str(path), file_stamp(status))
     found = _seen.get(key) or _recalled(key)
     if found is None or not all(_has(path.parent / name, size) for name, size in found.weights):
         found = _looked_up(path)
@@ -50,8 +55,8 @@ def model_facts(path: str | Path) -> ModelFacts:
 
 
 @functools.lru_cache(1024)
-def _key(path: Path, stamp: tuple[int, int]) -> str:
-    return digest([_VERSION, __version__, file_digest(path)])
+def _key(path: str, stamp: tuple[int, int]) -> str:
+    return digest([_VERSION, __version__, file_digest(Path(path))])
 
 
 def _looked_up(path: Path) -> ModelFacts:

@@ -127,8 +127,8 @@ def work_for(head: Head, recipe: Recipe, writes: Decoding | None, data: DataSour
             fix="leave [inputs] out, or build the graph that sees images by itself",
         )
     if writes is None:
-        subjects = tuple(replace(subject, data=data) for subject in head.subjects)
-        return Work(tuple(route(subject, recipe, force=force) for subject in subjects))
+        fed = head.subjects if data is None else [replace(subject, data=data) for subject in head.subjects]
+        return Work(tuple(route(subject, recipe, force=force) for subject in fed))
     routes = tuple(route(subject, recipe, force=force) for subject in writes.fed(head.subjects))
     return Work(routes, writes.agreement(recipe, routes))
 

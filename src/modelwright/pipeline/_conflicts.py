@@ -13,6 +13,8 @@ from modelwright.targets import Target, on_this_host, parse_target
 
 def refuse_conflicts(recipe: Layer, source: OnnxSource | HfSource, target: Target) -> None:
     """Raises for the first contradiction; nothing of a recipe is ever left out in silence."""
+    if not recipe:
+        return
     if "target" in recipe and on_this_host(parse_target(str(recipe["target"]))) != target:
         raise UsageError(
             "the recipe is for another target",

@@ -30,7 +30,7 @@ def chosen_passes(
     """The passes of these names and presets, and why some of a preset are left out. One that is named is done."""
     named = [word for word in words if word not in PRESETS]
     picked = [name for word in words for name in PRESETS.get(word, ())]
-    known = _known(tuple(dict.fromkeys(name for name in picked if name not in named)), source, target)
+    known = _known([name for name in dict.fromkeys(picked) if name not in named], source, target)
     if not known:
         return resolve_passes([*named, *picked]), ()
     hurtful = set(known)
@@ -38,7 +38,7 @@ def chosen_passes(
     return resolve_passes([*named, *kept]), tuple(_words(name, one) for name, one in known.items())
 
 
-def _known(names: tuple[str, ...], source: OnnxSource | HfSource, target: Target) -> dict[str, Insight]:
+def _known(names: Sequence[str], source: OnnxSource | HfSource, target: Target) -> dict[str, Insight]:
     """What a pass can add stands for what it would: nothing is tried here."""
     own = findings_file().is_file()
     if not own and QUIET.issuperset(names):

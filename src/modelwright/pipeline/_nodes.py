@@ -258,5 +258,7 @@ def _open(subject: BuildSubject, data: DataSource) -> str | None:
 def calibration_of(subject: BuildSubject, recipe: Recipe, seed: int | None = None) -> DataSource:
     """The recipe's data; made-up samples are made from what the export knows about its inputs."""
     if recipe.data.random:
-        return DataSource(recipe.data if seed is None else replace(recipe.data, seed=seed), subject.inputs)
+        if seed is None or seed == recipe.data.seed:
+            return DataSource(recipe.data, subject.inputs)
+        return DataSource(replace(recipe.data, seed=seed), subject.inputs)
     return subject.data or DataSource(recipe.data)

@@ -100,8 +100,8 @@ class _Planned:
 def _work(source: OnnxSource | HfSource, recipe: Recipe, head: Head | None, store: Store) -> _Planned:
     if head is None:
         return _Planned(None)
-    sized = not waits_for_reader(source, recipe)
-    head = replace(head, subjects=tuple(replace(subject, sized=sized) for subject in head.subjects))
+    if waits_for_reader(source, recipe):
+        head = replace(head, subjects=tuple(replace(subject, sized=False) for subject in head.subjects))
     writes = decoding(source, recipe, DataSource(recipe.data), *head.graphs)
     if writes is not None and writes.node.open is None:
         writes = replace(writes, done=peek_node(store, writes.node))

@@ -15,7 +15,7 @@ from modelwright.models import HfSource, OnnxSource, model_facts, processor_hint
 from modelwright.pipeline._conflicts import refuse_conflicts
 from modelwright.pipeline._known import chosen_passes
 from modelwright.pipeline._recipe import Layer, Recipe, make_data, make_pixels, make_recipe, merged, require_layer
-from modelwright.pipeline._weights import settle_weights
+from modelwright.pipeline._weights import settled_weights
 from modelwright.stages.quantize import QuantizeParams, canonical, steps_of
 from modelwright.stages.validate import ValidateParams
 from modelwright.targets import Target, catalogue, on_this_host, parse_target
@@ -78,8 +78,10 @@ def resolve_recipe(
         layer["quantize"]["samples"] = data.samples
     _spell_out(layer, source, target, choices, planning=planning)
     left_out = layer.pop("left_out", ())
-    recipe = settle_weights(make_recipe(layer, "the recipe"), target, asked)
-    return replace(recipe, reasons=replace(recipe.reasons, chip=target.assumption, passes=left_out))
+    recipe = make_recipe(layer, "the recipe")
+    params, why = (None, None) if recipe.quantize is None else settled_weights(recipe.quantize, target, asked)
+    reasons = replace(recipe.reasons, reduce_range=why, chip=target.assumption, passes=left_out)
+    return replace(recipe, quantize=params, reasons=reasons)
 
 
 def _without_false(file: Layer) -> Layer:

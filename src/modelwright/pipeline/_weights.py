@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from modelwright.pipeline._recipe import Recipe
-from modelwright.stages.quantize import Pairs, integer_products
+from modelwright.stages.quantize import Pairs, QuantizeParams, integer_products
 from modelwright.targets import Target, read_cpu
 
 
-def settle_weights(recipe: Recipe, target: Target, asked: Target) -> Recipe:
-    """`reduce_range`, `pairs` and `float_where_faster` become values where nobody said them, the bits with the reason.
+def settled_weights(params: QuantizeParams, target: Target, asked: Target) -> tuple[QuantizeParams, str | None]:
+    """`reduce_range`, `pairs` and `float_where_faster` as values where nobody said them, and the reason for the bits.
 
     `asked` is the target before this host was put in for `isa=host`.
     """
-    params = recipe.quantize
-    if params is None:
-        return recipe
     matters = integer_products(params)
     policy = matters and target.exact_products is False
     said = policy if params.reduce_range is None else params.reduce_range
@@ -25,8 +21,7 @@ def settle_weights(recipe: Recipe, target: Target, asked: Target) -> Recipe:
     pairs: Pairs = "needed" if cpu else "all"
     faster = cpu if params.float_where_faster is None else params.float_where_faster
     params = replace(params, reduce_range=said, pairs=params.pairs or pairs, float_where_faster=faster)
-    reasons = replace(recipe.reasons, reduce_range=why if matters else None)
-    return replace(recipe, quantize=params, reasons=reasons)
+    return params, why if matters else None
 
 
 def _reason(target: Target, asked: Target) -> str | None:

@@ -6,7 +6,7 @@ import concurrent.futures
 import contextlib
 import contextvars
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -70,6 +70,7 @@ class LocalExecutor:
                 return
             schedule.begin(node)
             crew.start(node, models, share, demand)
+        crew.prepare(schedule.next_ready(), self._memory or memory_ceiling())
 
 
 def run_all(
@@ -104,8 +105,10 @@ class _Crew:
         self._cores = cores
         self._on_progress = on_progress
         self._speaking = threading.Lock()
-        self._threads = concurrent.futures.ThreadPoolExecutor(cores, thread_name_prefix="node")
+        # A thread for every node, and for every child that gets ready.
+        self._threads = concurrent.futures.ThreadPoolExecutor(2 * cores, thread_name_prefix="node")
         self._running: dict[concurrent.futures.Future[NodeResult], int] = {}
+        self._ready: dict[Worker, concurrent.futures.Future[None]] = {}
         self._free: list[Worker] = []
         self._busy: set[Worker] = set()
         self._over = False
@@ -119,9 +122,10 @@ class _Crew:
         """Children that are still at work are ended first: a call in a child cannot be waited for with ctrl-C."""
         self._over = True
         self._threads.shutdown(wait=False, cancel_futures=True)
-        left = set(self._running)
+        both: list[concurrent.futures.Future[Any]] = [*self._running, *self._ready.values()]
+        left = {future for future in both if not future.done()}
         while left:
-            for worker in tuple(self._busy):
+            for worker in (*self._busy, *self._free):
                 worker.interrupt()
             left = concurrent.futures.wait(left, timeout=_INTERRUPT_S).not_done
         self._threads.shutdown()
@@ -141,6 +145,18 @@ class _Crew:
         # What the user said about limits belongs to the context of the caller.
         context = contextvars.copy_context()
         self._running[self._threads.submit(context.run, self._work, node, models, share)] = demand
+
+    def prepare(self, coming: Sequence[AnyNode], memory: int) -> None:
+        """Children for nodes that will run side by side as soon as those at work end: cores that are free import what
+        they need meanwhile."""
+        able = [node.stage for node in coming if node.stage.imports and not node.stage.alone]
+        for number, stage in enumerate(able[len(self._running) + len(self._free) : self._cores], 1):
+            if not self.admits(number * _GUESS_BASE, memory):
+                return
+            worker = Worker()
+            self._free.append(worker)
+            ready = self._threads.submit(worker.get_ready, stage.task.call(), stage.imports, stage.patience_s)
+            self._ready[worker] = ready
 
     def wait(self) -> list[NodeResult]:
         """What has ended, one node at least. An error that is no WrightError comes through."""
@@ -172,9 +188,12 @@ class _Crew:
 
     def _warm(self) -> Worker:
         try:
-            return self._free.pop()
+            worker = self._free.pop()
         except IndexError:
             return Worker()
+        if worker in self._ready:
+            concurrent.futures.wait([self._ready[worker]])
+        return worker
 
     def _tell(self, progress: Progress) -> None:
         """Raises when nobody wants the work any more: whoever reports stops there."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -23,12 +24,12 @@ class ModelInput:
     artifact: Artifact
     folder: str = ""
 
-    @property
+    @functools.cached_property
     def files(self) -> tuple[FileEntry, ...]:
         prefix = f"{self.folder}/" if self.folder else ""
         return tuple(file for file in self.artifact.files if file.name.startswith(prefix))
 
-    @property
+    @functools.cached_property
     def digest(self) -> str:
         """What the files are, without the notes beside them: timings differ between machines, contents must not."""
         skip = len(self.folder) + 1 if self.folder else 0

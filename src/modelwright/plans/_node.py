@@ -61,7 +61,7 @@ class Node(Generic[P, O]):
     needs: tuple[Node[Any, Any], ...] = ()
     open: str | None = None
 
-    @property
+    @functools.cached_property
     def upstream(self) -> tuple[Node[Any, Any], ...]:
         """Whatever has to be over before this begins."""
         return (*(model.node for model in self.inputs.values() if isinstance(model, Ref)), *self.needs)
@@ -122,7 +122,7 @@ class Plan:
         found: dict[str, AnyNode] = {}
         for wanted in self.goals.values():
             for goal in wanted:
-                found.update((node.id, node) for node in lineage(goal, found))
+                _trace(goal, found)
         return tuple(found.values())
 
     @functools.cached_property
@@ -130,9 +130,20 @@ class Plan:
         """Who needs a node, by its id."""
         found: dict[str, list[str]] = {}
         for name, wanted in self.goals.items():
-            for node in {node.id: node for goal in wanted for node in lineage(goal, ())}:
+            mine: dict[str, AnyNode] = {}
+            for goal in wanted:
+                _trace(goal, mine)
+            for node in mine:
                 found.setdefault(node, []).append(name)
         return {node: tuple(names) for node, names in found.items()}
+
+
+def _trace(node: AnyNode, found: dict[str, AnyNode]) -> None:
+    """Adds the node behind everything upstream of it, each once."""
+    if node.id not in found:
+        for before in node.upstream:
+            _trace(before, found)
+        found[node.id] = node
 
 
 def lineage(node: AnyNode, known: Any) -> Iterator[AnyNode]:

@@ -33,6 +33,17 @@ class NodeSchedule:
             if node.id not in self._begun and all(before.id in self.results for before in node.upstream)
         ]
 
+    def next_ready(self) -> list[AnyNode]:
+        """What waits for nothing but nodes that have begun."""
+        over = self.results.keys() | self._begun
+        return [
+            node
+            for node in self._waiting.values()
+            if node.id not in self._begun
+            and not all(before.id in self.results for before in node.upstream)
+            and all(before.id in over for before in node.upstream)
+        ]
+
     def models(self, node: AnyNode) -> Mapping[str, Model]:
         """The inputs of a ready node."""
         return {name: self._made(model) for name, model in node.inputs.items()}

@@ -29,7 +29,8 @@ class Stage(Generic[P, O]):
     - `version` and the installed versions of `packages` shape the result; `host` says what else of this machine does,
       as digests.
     - `patience_s` is how long it may be silent with a model of no size; its bytes add to that.
-    - `alone`: it needs a process that nothing else has used.
+    - `alone`: it needs a process that nothing else has used. Else `imports` are modules that its task begins with, so
+      that a child can get ready while other nodes run.
     - `keeps` says which outcomes are worth keeping: an answer that may be another one tomorrow is not.
     """
 
@@ -41,8 +42,13 @@ class Stage(Generic[P, O]):
     packages: tuple[str, ...]
     patience_s: float
     alone: bool = False
+    imports: tuple[str, ...] = ()
     host: Callable[[P], Mapping[str, str]] = _nothing
     keeps: Callable[[O], bool] = _always
+
+    def __hash__(self) -> int:
+        """Of what tells stages apart: they are looked up for every node of a plan."""
+        return hash((self.name, self.version))
 
     def libraries(self) -> dict[str, str]:
         return {name: version for name in self.packages if (version := installed(name))}

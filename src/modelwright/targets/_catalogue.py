@@ -85,8 +85,12 @@ class Catalogue:
         return tuple(dict.fromkeys(("onnxruntime", *names)))
 
     def find(self, spelling: str) -> ExecutionProvider | None:
-        wanted = spelling.strip().lower()
-        return next((ep for ep in self.eps if wanted in ep.spellings), None)
+        return self._by_spelling.get(spelling.strip().lower())
+
+    @functools.cached_property
+    def _by_spelling(self) -> Mapping[str, ExecutionProvider]:
+        """Of two that share a word, the first."""
+        return {word: ep for ep in reversed(self.eps) for word in ep.spellings}
 
 
 @functools.cache

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from modelwright._lazy import lazy
 from modelwright.errors import ExecutionError
 from modelwright.worker._runner import progress
-from modelwright.worker._task import task
+from modelwright.worker._task import resolve, task
 
 if TYPE_CHECKING:
     import importlib.metadata as metadata
@@ -22,6 +22,14 @@ def import_module(name: str) -> str | None:
     """Import a module; its version where it has one."""
     version = getattr(importlib.import_module(name), "__version__", None)
     return None if version is None else str(version)
+
+
+@task
+def get_ready(name: str, modules: tuple[str, ...]) -> None:
+    """Import what the task of this name will need, before anybody calls it."""
+    resolve(name)
+    for module in modules:
+        importlib.import_module(module)
 
 
 @task

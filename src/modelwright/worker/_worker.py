@@ -17,6 +17,7 @@ from modelwright._disk import full_error, is_full
 from modelwright.errors import InputError, StoreError, WrightError
 from modelwright.vocabulary import OnProgress
 from modelwright.worker._exit import decode_exit
+from modelwright.worker._inspect import get_ready
 from modelwright.worker._launch import Child, launch
 from modelwright.worker._limits import STALL_S, Limits, resolve_limits, shared_cpus
 from modelwright.worker._logs import new_log, prune_logs
@@ -78,6 +79,13 @@ class Worker:
         if child is not None:
             with contextlib.suppress(OSError):  # it is going already
                 child.control.send(Kill())
+
+    def get_ready(self, task: Task[Any], modules: tuple[str, ...], timeout: float) -> None:
+        """Start the child and import what this task and its libraries are, so that its call begins at once.
+
+        What goes wrong here goes wrong in that call too, where somebody looks at it.
+        """
+        self.run(replace(get_ready.call(task.name, modules), root=task.root), timeout=timeout)
 
     def run(
         self,

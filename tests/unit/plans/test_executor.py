@@ -51,6 +51,32 @@ def test_without_cores_or_memory_for_two_they_take_turns(store, tmp_path, limits
     assert [results[one.id].error for one in three] == [None, None, None]
 
 
+@pytest.mark.parametrize(
+    ("wanted", "limits", "prepared"),
+    [
+        (2, {"cores": 2}, ["False", "True"]),
+        (1, {"cores": 2}, ["False"]),
+        (2, {"cores": 1}, ["False", "False"]),
+        (2, {"cores": 2, "memory": 1}, ["False", "False"]),
+    ],
+)
+def test_a_child_gets_ready_for_what_will_run_beside_others(store, wanted, limits, prepared):
+    """Where it is one at a time, or where there is no memory for two, the warm child does all."""
+    first = node(tasks.write)
+    kind = stage(tasks.tell_imports, "tell", imports=(tasks.UNUSED,))
+    nodes = [Node(kind, Params(text), {"model": Ref(first)}, "it") for text in "ab"[:wanted]]
+    results = run(store, *nodes, **limits)
+    assert sorted(results[one.id].done.outcome.read for one in nodes) == prepared
+
+
+def test_a_child_that_cannot_get_ready_works_all_the_same(store):
+    first = node(tasks.write)
+    kind = stage(tasks.tell_imports, "tell", imports=("no_such_module",))
+    nodes = [Node(kind, Params(text), {"model": Ref(first)}, "it") for text in "ab"]
+    results = run(store, *nodes, cores=2)
+    assert [results[one.id].error for one in nodes] == [None, None]
+
+
 def test_limits_that_were_set_hold_in_every_thread(store):
     with limited(timeout=0.5):
         (result,) = run(store, node(tasks.last_for_ever)).values()

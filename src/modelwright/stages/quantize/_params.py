@@ -142,5 +142,6 @@ QUANTIZE = Stage(
     outcome=QuantizeOutcome,
     task=RemoteTask("modelwright.stages.quantize._run:run_quantize"),
     packages=("onnx", "onnxruntime", "numpy", *extension_packages(EPS)),
+    imports=("onnxruntime", "onnx"),
     patience_s=900.0,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import Literal
 
@@ -50,6 +51,7 @@ REFUSED = {
 _CHAINS = {("static", "fp16"), ("int4", "fp16")}
 
 
+@functools.lru_cache(256)
 def steps_of(precision: str) -> tuple[Step, ...]:
     """`w8a16` is one step, `w8a16+fp16` two. Words that cannot be made true are refused with the reason."""
     words = [word.strip().lower() for word in precision.split("+")]

@@ -185,5 +185,6 @@ VALIDATE = Stage(
     outcome=ValidateOutcome,
     task=RemoteTask("modelwright.stages.validate._run:run_validate"),
     packages=("onnxruntime", "onnx", "numpy"),
+    imports=("onnxruntime", "onnx"),
     patience_s=900.0,
 )
