@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import field
 from typing import Any, Generic, TypeVar, cast
 
@@ -122,7 +122,7 @@ class Plan:
         found: dict[str, AnyNode] = {}
         for wanted in self.goals.values():
             for goal in wanted:
-                _trace(goal, found)
+                trace(goal, found)
         return tuple(found.values())
 
     @functools.cached_property
@@ -132,23 +132,15 @@ class Plan:
         for name, wanted in self.goals.items():
             mine: dict[str, AnyNode] = {}
             for goal in wanted:
-                _trace(goal, mine)
+                trace(goal, mine)
             for node in mine:
                 found.setdefault(node, []).append(name)
         return {node: tuple(names) for node, names in found.items()}
 
 
-def _trace(node: AnyNode, found: dict[str, AnyNode]) -> None:
+def trace(node: AnyNode, found: dict[str, AnyNode]) -> None:
     """Adds the node behind everything upstream of it, each once."""
     if node.id not in found:
         for before in node.upstream:
-            _trace(before, found)
+            trace(before, found)
         found[node.id] = node
-
-
-def lineage(node: AnyNode, known: Any) -> Iterator[AnyNode]:
-    """The node behind everything upstream of it that is not known."""
-    for before in node.upstream:
-        if before.id not in known:
-            yield from lineage(before, known)
-    yield node

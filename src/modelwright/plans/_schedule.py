@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from modelwright.plans._model import Model, ModelInput
-from modelwright.plans._node import Node, Plan, Ref, lineage
+from modelwright.plans._node import Node, Plan, Ref, trace
 from modelwright.plans._result import NodeResult
 
 AnyNode = Node[Any, Any]
@@ -83,7 +83,7 @@ class NodeSchedule:
     def _add(self, wanted: Iterable[AnyNode]) -> None:
         new: dict[str, AnyNode] = {}
         for goal in wanted:
-            new.update((node.id, node) for node in lineage(goal, new))
+            trace(goal, new)
         ended = [self.results[node] for node in new if node in self.results]
         fresh = tuple(node for node in new.values() if node.id not in self.results and node.id not in self._waiting)
         self._waiting.update((node.id, node) for node in _longest_ways_first(fresh))
