@@ -97,9 +97,15 @@ def test_a_limit_of_memory_that_nothing_keeps_is_answered_with_no_and_nothing_is
 
 def test_a_recipe_and_a_choice_of_changes_make_the_search(wright, tmp_path):
     models.save(models.mlp(), tmp_path)
-    (tmp_path / "none.toml").write_text("optimize = false\n")
-    answer = wright("tune", "model.onnx", "-r", "none.toml", "--only", "level=basic", "--objective", "size", "--json")
-    assert answer.code == 0, answer.err
+    table = '[tune]\naxes = ["level", "denormals"]\npin = ["threads=1"]\nforbid = ["level=extended"]\n'
+    (tmp_path / "none.toml").write_text(f"optimize = false\n{table}")
+    words = ("tune", "model.onnx", "-r", "none.toml", "--objective", "size", "--json")
+    wide = wright(*words)
+    assert set(rows(wide)) == {"baseline", "level=basic", "denormals=off"}
+    assert wide.json["settings"] == {"threads": "1"}
+    answer = wright(*words, "--only", "level=basic", "--latency", "10s", "--budget", "1s")
+    assert answer.code in (0, 6), answer.err
+    assert answer.json["latency"]["limit_ms"] == 10000
     assert set(rows(answer)) == {"baseline", "level=basic"}
     assert answer.json["champion"] == "baseline"
     assert "no variant takes less size" in answer.json["sentence"]

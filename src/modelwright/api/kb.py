@@ -58,7 +58,7 @@ def history(name: str, *, store: Store | None = None) -> tuple[KbEvent, ...]:
 def lint(*, store: Store | None = None) -> LintReport:
     """Is everything there, as it was written, spelt right and called what its evidence allows?"""
     with opened(store) as place:
-        return knowledge.lint(KnowledgeBase(place), search.AXES, knowledge.SPECIMENS)
+        return knowledge.lint(KnowledgeBase(place), knowledge.AXES, knowledge.SPECIMENS)
 
 
 def add(record: str, *, says: str | None = None, store: Store | None = None) -> tuple[Standing, ...]:
@@ -147,7 +147,7 @@ def promote(
 ) -> FindingPromotion:
     """A person says that a finding holds. The checklist is filled in from its evidence; what does not meet it stays."""
     with opened(store) as place:
-        return knowledge.promote(KnowledgeBase(place), finding, to, by=by, reason=reason, words=search.AXES)
+        return knowledge.promote(KnowledgeBase(place), finding, to, by=by, reason=reason, words=knowledge.AXES)
 
 
 def retire(finding: str, *, by: str, reason: str, store: Store | None = None) -> Standing:

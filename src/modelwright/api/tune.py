@@ -41,6 +41,7 @@ def tune(
     add: Sequence[str] = (),
     objective: Objective = "latency",
     max_memory: int | None = None,
+    max_latency_ms: float | None = None,
     budget_s: float = 600.0,
     min_effect: float = 0.02,
     alpha: float = 0.05,
@@ -60,14 +61,15 @@ def tune(
     The baseline is what `build` makes, from a `recipe` too. `axes` are what may be done otherwise, `forbid` what may
     not (an axis or one change), `only` the changes to try, `add` options of the EP (`opt.KEY=VALUE`) and entries of the
     session (`config.KEY=VALUE`) that no axis has. `objective` is what is made small; `max_memory` (bytes, of a process
-    that opens and runs it) is what a variant may take. Another precision takes part only with real `data`, and with
+    that opens and runs it) is what a variant may take, `max_latency_ms` what a run of the champion may, by the slowest
+    quantile of `by`. Another precision takes part only with real `data`, and with
     `max_drop` only where it is proven to lose no more of the metric of `task` on labelled data. `output` gets the
     champion. What was measured is kept as it happens: the same call goes on after a kill, `again` starts anew. Raises
     TuneInterrupted, with where it stood as `partial`, when it ends early.
     """
     source = buildable(model, SourceChoices(task))
     layer = read_recipe(recipe)
-    limits = TuneLimits(budget_s, min_effect, alpha, tuple(by), objective, max_memory)
+    limits = TuneLimits(budget_s, min_effect, alpha, tuple(by), objective, max_memory, max_latency_ms)
     options = TuneOptions(
         limits=limits,
         axes=tuple(axes),

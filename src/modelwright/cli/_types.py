@@ -66,6 +66,19 @@ class Duration(click.ParamType[float]):
         return float(found.group(1)) * _SECONDS[unit]
 
 
+class Milliseconds(click.ParamType[float]):
+    """`20ms`, `1.5s`, `300us`, in ms."""
+
+    name = "TIME"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(us|ms|s)?", str(value).strip().lower())
+        unit = (found.group(2) or "") if found is not None else ""
+        if found is None or not (isinstance(value, float) or unit) or not float(found.group(1)):
+            self.fail(f"'{value}' is not a time; write for example 20ms, 300us or 1.5s", param, ctx)
+        return float(found.group(1)) * {"us": 0.001, "ms": 1.0, "s": 1000.0, "": 1.0}[unit]
+
+
 class Share(click.ParamType[float]):
     """A share of one: `3%` or `0.03`."""
 

@@ -12,7 +12,7 @@ from modelwright._lazy import lazy
 from modelwright.cli._building import written_folder_options
 from modelwright.cli._call import Answering, VerbCall, answer, kept_lines
 from modelwright.cli._completing import precision_names, task_names
-from modelwright.cli._exits import NO
+from modelwright.cli._exits import CANNOT_TELL, NO
 from modelwright.cli._measuring import input_options, wait_option
 from modelwright.cli._options import (
     Output,
@@ -23,7 +23,7 @@ from modelwright.cli._options import (
     target_options,
     verb_options,
 )
-from modelwright.cli._types import Duration, Quantile, Share, Size
+from modelwright.cli._types import Duration, Milliseconds, Quantile, Share, Size
 
 if TYPE_CHECKING:
     from modelwright.report import knowledge as report
@@ -43,7 +43,7 @@ else:
     "--axis",
     "axes",
     multiple=True,
-    type=click.Choice(["precision", "opset", "pass", "threads", "level", "spinning", "denormals"]),
+    type=click.Choice(["precision", "opset", "pass", "compile", "option", "threads", "level", "spinning", "denormals"]),
     help="What may be done otherwise; repeatable. Default: all of these.",
 )
 @click.option("--forbid", multiple=True, metavar="CHANGE", help="An axis, or one change such as level=basic.")
@@ -61,6 +61,12 @@ else:
     help="What is made small. Latency by the quantiles of --by; memory is that of a process that opens and runs it.",
 )
 @click.option("--max-memory", type=Size(), help="What it may take, for example 800MB; exit 1 when it does not fit.")
+@click.option(
+    "--latency",
+    "max_latency_ms",
+    type=Milliseconds(),
+    help="What a run may take, for example 20ms, by the slowest quantile of --by; exit 1 when it takes longer.",
+)
 @click.option("--min-effect", type=Share(), default="2%", show_default=True, help="Smallest difference of interest.")
 @click.option("--alpha", default=0.05, show_default=True, help="Probability of a false champion, at most.")
 @click.option(
@@ -99,7 +105,9 @@ def command(
 
 
 def _code(found: TuneResult) -> int:
-    return NO if found.fits is False else 0
+    if found.fits is False or (found.latency is not None and found.latency.kept is False):
+        return NO
+    return CANNOT_TELL if found.latency is not None and found.latency.kept is None else 0
 
 
 def _nothing(result: object) -> None:

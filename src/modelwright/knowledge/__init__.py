@@ -35,11 +35,24 @@ from modelwright.knowledge._types import (
     Standing,
     Verified,
 )
-from modelwright.knowledge._words import Change, read_change
+from modelwright.knowledge._words import (
+    AXES,
+    ENTRY,
+    OPTION,
+    OPTION_AXIS,
+    Change,
+    is_own,
+    read_change,
+    require_changes,
+)
 
 __all__ = [
     "AUDIT",
+    "AXES",
+    "ENTRY",
     "FAMILIES",
+    "OPTION",
+    "OPTION_AXIS",
     "RUNGS",
     "SPECIMENS",
     "Advice",
@@ -70,6 +83,7 @@ __all__ = [
     "family_of",
     "graph_facts",
     "harmful",
+    "is_own",
     "learn",
     "lint",
     "make_specimen",
@@ -80,6 +94,7 @@ __all__ = [
     "read_finding",
     "read_rules",
     "rejudged",
+    "require_changes",
     "rules",
     "rung_of",
     "shipped_findings",

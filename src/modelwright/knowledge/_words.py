@@ -11,7 +11,10 @@ from modelwright.stages.optimize import find_pass
 from modelwright.stages.quantize import canonical
 from modelwright.targets import parse_target
 
-PASS_AXIS, PRECISION_AXIS = "pass", "precision"
+PASS_AXIS, PRECISION_AXIS, OPTION_AXIS = "pass", "precision", "option"
+AXES = (PRECISION_AXIS, "opset", PASS_AXIS, "compile", OPTION_AXIS, "threads", "level", "spinning", "denormals")
+"""Along which a model may be built or opened otherwise."""
+OPTION, ENTRY = "opt.", "config."
 _SIGNS = ("+", "-")
 
 
@@ -27,6 +30,25 @@ class Change:
         return self.value[1:] if self.axis == PASS_AXIS else None
 
 
+def is_own(axis: str) -> bool:
+    """An option of an EP (`opt.KEY`) or an entry of a session (`config.KEY`), whose names are theirs."""
+    return any(axis.startswith(prefix) and axis != prefix for prefix in (OPTION, ENTRY))
+
+
+def require_changes(words: Iterable[str]) -> None:
+    """Each is an axis or a change of one, with everything in it known; whatever model they are about."""
+    for word in words:
+        if word in AXES:
+            continue
+        if "=" not in word and not word.startswith(_SIGNS):
+            raise UsageError(
+                f"there is no axis or change '{word}'",
+                cause=f"axes are {', '.join(AXES)}; a change is +PASS, -PASS or AXIS=VALUE",
+                fix=did_you_mean(word, AXES) or "choose one of these",
+            )
+        read_change(word, AXES)
+
+
 def read_change(text: str, axes: Sequence[str] | None = None) -> Change:
     """Raises for a pass, a precision or (where `axes` are given) an axis that does not exist."""
     if text.startswith(_SIGNS):
@@ -35,7 +57,7 @@ def read_change(text: str, axes: Sequence[str] | None = None) -> Change:
             raise InputError(f"'{text}' is not written as it is called", cause=f"the pass is {row.name}", fix=row.name)
         return Change(PASS_AXIS, text)
     axis, equals, value = text.partition("=")
-    if not equals or not value or (axes is not None and axis not in axes):
+    if not equals or not value or (axes is not None and axis not in axes and not is_own(axis)):
         raise UsageError(
             f"there is no change '{text}'",
             cause=f"it is +PASS, -PASS or AXIS=VALUE, and axes are {', '.join(axes or ())}",

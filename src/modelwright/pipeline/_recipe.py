@@ -6,10 +6,11 @@ import json
 import tomllib
 from dataclasses import MISSING, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from modelwright._dataclass import dataclass
 from modelwright._json import dumps, loads, plain
+from modelwright._lazy import lazy
 from modelwright._output import SEAL, write_output
 from modelwright._typed import MisfitError, typed
 from modelwright.errors import InputError, UsageError, did_you_mean
@@ -21,6 +22,11 @@ from modelwright.stages.optimize import OptimizeParams
 from modelwright.stages.quantize import QuantizeParams
 from modelwright.stages.validate import ValidateParams
 from modelwright.vocabulary import Data, PixelInputs, Sized
+
+if TYPE_CHECKING:
+    from modelwright import knowledge
+else:
+    knowledge = lazy("modelwright.knowledge")
 
 Layer = dict[str, Any]
 _SEALED = "seal"
@@ -37,6 +43,22 @@ class Reasons:
     chip: str | None = None
     sizes: tuple[Sized, ...] = ()
     passes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TuneTable:
+    """What a search may do otherwise than this recipe, and what not; a build does not read it. `pin` holds a session
+    setting for every variant (`threads=1`), or an axis as it is; `forbid` leaves an axis or one change out."""
+
+    axes: tuple[str, ...] = ()
+    pin: tuple[str, ...] = ()
+    forbid: tuple[str, ...] = ()
+    add: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        words = (*self.axes, *self.pin, *self.forbid, *self.add)
+        if words:
+            knowledge.require_changes(words)
 
 
 def _told(description: str, default: Any = MISSING) -> Any:
@@ -59,6 +81,7 @@ class Recipe:
     compile: CompileParams | None
     check: CheckParams | None = _told("What the target itself is asked; null for the CPU.", None)
     validation: ValidateParams = ValidateParams()
+    tune: TuneTable | None = _told("What a search may do otherwise; a build does not read it.", None)
     reasons: Reasons = _told("Written by resolving, never read.", Reasons())
 
     def save(self, path: str | Path) -> Path:

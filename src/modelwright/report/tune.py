@@ -41,6 +41,9 @@ def lines(result: TuneResult) -> list[str]:
         found.append(f"{result.target} is simulated here: speed was not measured, placement and size decided")
     if result.fits is False:
         found.append(f"the champion takes more memory than {human_bytes(result.limits.max_memory or 0)}")
+    if result.latency is not None:
+        kept = {True: "kept", False: "not kept", None: "not known"}[result.latency.kept]
+        found.append(f"--latency is {kept}: {result.latency.reason}")
     if result.needed_s is not None:
         found.append(f"next: the same command with --budget {budget_words(result.needed_s)} goes on from here")
     if result.resumed:

@@ -12,18 +12,20 @@ from modelwright.search._contender import Contender
 from modelwright.search._events import SearchDone
 from modelwright.search._machine import TuneSearch
 from modelwright.search._types import TUNE_PROTOCOL, TuneResult, TuneRow
-from modelwright.search._variant import BASELINE
+from modelwright.search._variant import BASELINE, AxisChange
 from modelwright.search._workshop import written
 
 _GIVEN_UP = "given up: after a few units nothing worth having was to be hoped for"
 
 
-def tune_result(search: TuneSearch, done: SearchDone, *, recipe: Recipe, **known: Any) -> TuneResult:
+def tune_result(
+    search: TuneSearch, done: SearchDone, *, recipe: Recipe, pinned: tuple[AxisChange, ...] = (), **known: Any
+) -> TuneResult:
     """`known` are fields of the result that the search itself does not know."""
     tried = search.baseline.tried
     timed = tried is None or tried.timed
     champion = search.contenders[done.champion]
-    session = written(champion.variant, "model.onnx")
+    session = written(champion.variant, "model.onnx", pinned)
     settings = str(session).partition("@")[2]
     rows = [_row(search, one) for one in search.contenders.values()]
     return TuneResult(
@@ -35,6 +37,7 @@ def tune_result(search: TuneSearch, done: SearchDone, *, recipe: Recipe, **known
         timed=timed,
         rows=tuple(sorted(rows, key=_order)),
         fits=_fits(search, champion),
+        latency=search.latency(done.champion),
         needed_s=done.needed_s,
         settings=dict(item.split("=", 1) for item in settings.split(",") if item),
         recipe=toml_text(recipe),

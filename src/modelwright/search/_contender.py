@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import field
 
 from modelwright._dataclass import dataclass
 from modelwright.judge import Judge, Verdict, VerdictKind
@@ -21,6 +22,7 @@ class Contender:
     dropped: VariantDropped | None = None
     same_as: str | None = None
     judge: Judge | None = None
+    unit_ms: list[float] = field(default_factory=list)
 
     @property
     def label(self) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from modelwright._dataclass import dataclass
 from modelwright.search._variant import Variant
 
-Why = Literal["failed", "gate", "placement", "answers", "crashed", "hopeless", "memory", "rule"]
+Why = Literal["failed", "gate", "placement", "answers", "crashed", "hopeless", "memory", "rule", "latency"]
 Samples = Sequence[Sequence[float]]
 
 # What happened. `seconds` is what it took of the budget.
@@ -55,6 +55,7 @@ class UnitTaken:
     base_ms: Samples
     arm_ms: Samples
     seconds: float = 0.0
+    confirming: bool = False
 
     @property
     def slots(self) -> tuple[Samples, Samples]:
@@ -124,6 +125,22 @@ def answers(instruction: Instruction, event: SearchEvent) -> bool:
     if isinstance(instruction, TryVariants):
         return isinstance(event, VariantTried | VariantDropped) and event.label in instruction.labels
     if isinstance(instruction, TakeUnit):
-        same = isinstance(event, UnitTaken) and event.base_first == instruction.base_first
+        same = isinstance(event, UnitTaken) and event.confirming == instruction.confirming
         return event.label == instruction.label and (same or isinstance(event, VariantDropped))
-    return isinstance(instruction, RebuildVariant) and isinstance(event, VariantRebuilt | VariantDropped)
+    rebuilt = isinstance(instruction, RebuildVariant) and isinstance(event, VariantRebuilt | VariantDropped)
+    return rebuilt and event.label == instruction.label
+
+
+class KnownEvents:
+    """What happened in an earlier call. Each is used once, and for what it answers, whatever else is asked today: with
+    another budget or other axes, what was measured counts all the same."""
+
+    def __init__(self, events: Iterable[SearchEvent]) -> None:
+        self._left = list(events)
+
+    def take(self, instruction: Instruction) -> SearchEvent | None:
+        """The first that can have happened because of this."""
+        for place, event in enumerate(self._left):
+            if answers(instruction, event):
+                return self._left.pop(place)
+        return None

@@ -11,7 +11,8 @@ Objective = Literal["latency", "size", "memory"]
 
 @dataclass(frozen=True)
 class TuneLimits:
-    """What is asked of the search. `max_memory` is in bytes, of a process that opens and runs the model."""
+    """What is asked of the search. `max_memory` is in bytes, of a process that opens and runs the model;
+    `max_latency_ms` is what a run may take, by the slowest quantile of `by`."""
 
     budget_s: float
     min_effect: float = 0.02
@@ -19,6 +20,7 @@ class TuneLimits:
     by: tuple[float, ...] = (0.1, 0.5)
     objective: Objective = "latency"
     max_memory: int | None = None
+    max_latency_ms: float | None = None
 
     @property
     def weighs(self) -> bool:

@@ -7,7 +7,7 @@ anew and judged on fresh units alone; only those are reported, so whatever luck 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import field
 
 from modelwright._dataclass import dataclass
@@ -27,10 +27,10 @@ from modelwright.search._events import (
     VariantMade,
     VariantRebuilt,
     VariantTried,
-    answers,
 )
+from modelwright.search._latency import LatencyCheck, check, unit_quantile
 from modelwright.search._limits import TuneLimits
-from modelwright.search._screening import Screening
+from modelwright.search._screening import MOST_UNITS, Screening
 from modelwright.search._variant import BASELINE, Variant, combinations
 
 # Part of the budget that is kept for confirming.
@@ -73,22 +73,20 @@ class TuneSearch:
         """What the fresh units prove about the one that was chosen."""
         return next(iter(self.race.findings().values())) if self.race is not None else None
 
-    def replay(self, events: Iterable[SearchEvent]) -> int:
-        """Go to where the search stood when these had happened; how many of them belong to it.
-
-        With another budget a search may come to other instructions: what does not answer them is not counted.
-        """
-        count = 0
-        for event in events:
-            if not answers(self.next(), event):
-                break
-            self.tell(event)
-            count += 1
-        return count
+    def latency(self, label: str) -> LatencyCheck | None:
+        """Whether it keeps what was asked for, if anything was."""
+        limits, quantile = self.limits, max(self.limits.by)
+        if limits.max_latency_ms is None:
+            return None
+        return check(self.contenders[label].unit_ms, limits.max_latency_ms, quantile, limits.alpha)
 
     # --- what to do ---------------------------------------------------------------------------------------------------
 
     def next(self) -> Instruction:
+        step = self._step()
+        return self._timed(step) if isinstance(step, SearchDone) else step
+
+    def _step(self) -> Instruction:
         if self.baseline.dropped is not None:
             return SearchDone(BASELINE, f"the baseline itself: {self.baseline.dropped.reason}")
         unmade = tuple(one.variant for one in self._running() if one.made is None)
@@ -102,6 +100,17 @@ class TuneSearch:
         if self.limits.objective != "latency":
             return self._combine() or self._least()
         return self._screen() or self._combine() or self._confirm()
+
+    def _timed(self, done: SearchDone) -> Instruction:
+        """More units, until it is known whether the champion takes as long as it may."""
+        champion, found = self.contenders[done.champion], self.latency(done.champion)
+        timed = champion.tried is not None and champion.tried.timed and champion.runs
+        if found is None or found.kept is not None or not timed or self.spent_s >= self.limits.budget_s:
+            return done
+        if found.units >= MOST_UNITS:
+            return done
+        label = None if champion is self.baseline else champion.label
+        return TakeUnit(label, self.units % 2 == 0, confirming=True)
 
     def _screen(self) -> Instruction | None:
         if self.race is not None:
@@ -117,7 +126,7 @@ class TuneSearch:
         self.screening.combined = True
         fresh = [one for one in combinations(winners, MOST_COMBINATIONS) if one.label not in self.contenders]
         self.contenders.update({one.label: Contender(one) for one in fresh})
-        return self.next() if fresh else None
+        return self._step() if fresh else None
 
     def _confirm(self) -> Instruction:
         best = self._best()
@@ -129,6 +138,7 @@ class TuneSearch:
             limits = self.limits
             self.race = Race([best.label], limits.alpha, min_effect=limits.min_effect, quantiles=limits.by)
             self._schedule, self._turn, self.confirmed_s = Schedule(self.seed + 1), None, 0.0
+            best.unit_ms.clear()
         if self.race.alive and self.spent_s + self._unit_s <= self.limits.budget_s:
             return self._take(list(self.race.alive), confirming=True)
         return self._verdict(self.race.arms[0])
@@ -256,11 +266,27 @@ class TuneSearch:
     def _count(self, unit: UnitTaken) -> None:
         self.units += 1
         self._unit_s, self._turn = unit.seconds, None
-        if self.race is None:
+        self._note_times(unit)
+        if not unit.confirming:
             self.screening.add(unit)
-            return
+        elif self.race is not None and self.race.alive:
+            self._confirmed(self.race, unit)
+
+    def _confirmed(self, race: Race, unit: UnitTaken) -> None:
         self.confirmed_s += unit.seconds
         if unit.label is None:
-            self.race.add_sentinel(*unit.slots)
+            race.add_sentinel(*unit.slots)
         else:
-            self.race.add(unit.label, base=unit.base_ms, arm=unit.arm_ms)
+            race.add(unit.label, base=unit.base_ms, arm=unit.arm_ms)
+
+    def _note_times(self, unit: UnitTaken) -> None:
+        """What runs take, where that was asked for; who is small and too slow makes room for the next."""
+        if self.limits.max_latency_ms is None:
+            return
+        arm, quantile = self.contenders[unit.label or BASELINE], max(self.limits.by)
+        self.baseline.unit_ms.append(unit_quantile(unit.base_ms, quantile))
+        arm.unit_ms.append(unit_quantile(unit.arm_ms, quantile))
+        found = self.latency(arm.label)
+        out = found is not None and (found.kept is False or (found.kept is None and found.units >= MOST_UNITS))
+        if found is not None and out and self.limits.objective != "latency" and arm is not self.baseline:
+            arm.dropped = VariantDropped(arm.label, "latency", found.reason)

@@ -7,15 +7,14 @@ from dataclasses import field, replace
 
 from modelwright._dataclass import dataclass
 from modelwright.errors import InputError, UsageError, did_you_mean
-from modelwright.knowledge import read_change
+from modelwright.knowledge import AXES, ENTRY, OPTION, OPTION_AXIS, is_own, require_changes
 from modelwright.pipeline import Recipe
 from modelwright.search._variant import PASS_AXIS, AxisChange, Variant
+from modelwright.stages.compile import CompileParams
 from modelwright.stages.optimize import OptimizeParams, find_pass, resolve_passes
 from modelwright.targets import GraphOptimization, Target
 
-AXES = ("precision", "opset", PASS_AXIS, "threads", "level", "spinning", "denormals")
-_OFF = "off"
-_ADDED = _OPTION, _ENTRY = "opt.", "config."
+_ON, _OFF = "on", "off"
 _PRECISIONS = {"cpu": ("w8a8", "dynamic"), "npu": ("w8a16", "w8a8", "fp16"), "gpu": ("fp16",)}
 _OPSETS = (17, 18, 19, 20, 21)
 _LEVELS: Mapping[str, GraphOptimization] = {"basic": "basic", "extended": "extended"}
@@ -23,6 +22,9 @@ _CONFIG = {
     AxisChange("spinning", _OFF): ("session.intra_op.allow_spinning", "0"),
     AxisChange("denormals", _OFF): ("session.set_denormal_as_zero", "1"),
 }
+_VALUES = {"level": tuple(_LEVELS), "spinning": (_OFF,), "denormals": (_OFF,), "compile": (_ON, _OFF)}
+_NUMBERS = ("threads", "opset")
+_SESSION = ("threads", "level", "spinning", "denormals")
 
 
 @dataclass(frozen=True)
@@ -50,24 +52,53 @@ def single_changes(recipe: Recipe, target: Target, around: Surroundings) -> tupl
         "precision": _other_precisions(recipe, target),
         "opset": [str(opset) for opset in _OPSETS if opset > around.opset] if recipe.optimize else [],
         PASS_AXIS: _passes(recipe, around.firing),
+        "compile": [_OFF if recipe.compile is not None else _ON] if target.provider.ep_context else [],
         "threads": _threads(around.cpus) if target.device == "cpu" else [],
         "level": list(_LEVELS) if target.ep == "cpu" else [],
         "spinning": [_OFF] if target.ep == "cpu" and around.cpus > 1 else [],
         "denormals": [_OFF] if target.ep == "cpu" else [],
     }
-    return tuple(Variant((AxisChange(axis, value),)) for axis in AXES for value in values[axis])
+    changes = [AxisChange(axis, value) for axis in AXES for value in values.get(axis, ())]
+    return tuple(Variant((change,)) for change in (*changes, *_options(target)))
 
 
 def refuse_unknown(axes: Iterable[str], forbid: Iterable[str], only: Iterable[str]) -> None:
     """What is wrong whatever the model is, before anything is built: an axis, a pass or a precision that nobody has."""
     for word in axes:
         _require(word, AXES, "axis")
-    for word in only:
-        read_change(word, AXES)
-    for word in (word for word in forbid if word not in AXES):
-        if "=" not in word and not word.startswith(("+", "-")):
-            _require(word, AXES, "axis or change")
-        read_change(word, AXES)
+    require_changes([*forbid, *only])
+    for word in (*forbid, *only):
+        _require_value(word)
+
+
+def _require_value(word: str) -> None:
+    """Of axes that have the same values for every model."""
+    axis, equals, value = word.partition("=")
+    if equals and axis in _VALUES:
+        _require(word, [f"{axis}={one}" for one in _VALUES[axis]], "change")
+    if equals and axis in _NUMBERS and not (value.isdigit() and int(value)):
+        raise UsageError(f"there is no change '{word}'", cause=f"{axis} is a number", fix=f"write for example {axis}=1")
+
+
+def axis_of(change: AxisChange) -> str:
+    """All options of an EP are one axis to choose or to leave out."""
+    return OPTION_AXIS if change.axis.startswith(OPTION) else change.axis
+
+
+def pinned(words: Iterable[str]) -> tuple[AxisChange, ...]:
+    """Session settings that hold for every variant; what a recipe says in a place of its own is said there."""
+    found = []
+    for word in (word for word in words if word not in AXES):
+        axis, _, value = word.partition("=")
+        _require_value(word)
+        if axis not in _SESSION and not is_own(axis):
+            raise InputError(
+                f"'{word}' cannot be pinned",
+                cause="only a setting of the session is; precision, passes, opset and compile have their own keys",
+                fix="write for example threads=1, level=basic, spinning=off or opt.KEY=VALUE",
+            )
+        found.append(AxisChange(axis, value))
+    return tuple(found)
 
 
 def chosen(
@@ -80,12 +111,12 @@ def chosen(
     few = tuple(only) or tuple(labels)
     for word in few:
         _require(word, labels, "change")
-    for word in without:
-        _require(word, (*AXES, *labels), "axis or change")
     return tuple(
         one
         for one in variants
-        if one.changes[0].axis in wanted and one.label in few and not {one.changes[0].axis, one.label} & {*without}
+        if axis_of(one.changes[0]) in wanted
+        and one.label in few
+        and not {axis_of(one.changes[0]), one.changes[0].axis, one.label} & {*without}
     )
 
 
@@ -102,17 +133,26 @@ def optimized(params: OptimizeParams | None, variant: Variant) -> OptimizeParams
     return replace(params, passes=resolve_passes(sorted(names)), opset=opset)
 
 
+def compiled(recipe: Recipe, variant: Variant, target: Target) -> CompileParams | None:
+    said = next((change.value for change in variant.changes if change.axis == "compile"), None)
+    if said is None:
+        return recipe.compile
+    return CompileParams(str(target)) if said == _ON else None
+
+
 def precision_of(variant: Variant) -> str | None:
     """None where it is the baseline's."""
     return next((change.value for change in variant.changes if change.axis == "precision"), None)
 
 
-def session_of(variant: Variant) -> SessionChoice:
-    said = {change.axis: change.value for change in variant.changes}
-    config = dict(_CONFIG[change] for change in variant.changes if change in _CONFIG)
+def session_of(changes: Iterable[AxisChange]) -> SessionChoice:
+    """What comes later wins."""
+    changes = tuple(changes)
+    said = {change.axis: change.value for change in changes}
+    config = dict(_CONFIG[change] for change in changes if change in _CONFIG)
     threads = int(said["threads"]) if "threads" in said else None
     level = _LEVELS.get(said.get("level", ""))
-    return SessionChoice(threads, level, _prefixed(said, _OPTION), {**config, **_prefixed(said, _ENTRY)})
+    return SessionChoice(threads, level, _prefixed(said, OPTION), {**config, **_prefixed(said, ENTRY)})
 
 
 def added(words: Iterable[str]) -> tuple[Variant, ...]:
@@ -120,7 +160,7 @@ def added(words: Iterable[str]) -> tuple[Variant, ...]:
     found = []
     for word in words:
         axis, equals, value = word.partition("=")
-        if not equals or not value or not any(axis.startswith(prefix) and axis != prefix for prefix in _ADDED):
+        if not equals or not value or not is_own(axis):
             raise UsageError(
                 f"cannot read the change '{word}'",
                 cause="what is added is opt.KEY=VALUE for the EP, or config.KEY=VALUE for the session",
@@ -132,6 +172,12 @@ def added(words: Iterable[str]) -> tuple[Variant, ...]:
 
 def _prefixed(said: Mapping[str, str], prefix: str) -> dict[str, str]:
     return {axis.removeprefix(prefix): value for axis, value in said.items() if axis.startswith(prefix)}
+
+
+def _options(target: Target) -> list[AxisChange]:
+    usual = target.provider_options
+    tries = target.device_entry.tries
+    return [AxisChange(f"{OPTION}{key}", word) for key in tries for word in tries[key] if usual.get(key) != word]
 
 
 def _other_precisions(recipe: Recipe, target: Target) -> list[str]:

@@ -15,13 +15,22 @@ from modelwright.errors import InputError, WrightError
 from modelwright.evaluation import EvalOptions, NoRowsLeftError
 from modelwright.evidence import EnvironmentProbe
 from modelwright.judge import VerdictKind
-from modelwright.knowledge import Advice
+from modelwright.knowledge import AXES, Advice
 from modelwright.measure import ArmFailed, Outputs
 from modelwright.models import HfSource, OnnxSource, model_files
-from modelwright.pipeline import BuildFailure, BuildResult, Layer, RecipeChoices, judged_rows, resolve_recipe
+from modelwright.pipeline import (
+    BuildFailure,
+    BuildResult,
+    Layer,
+    RecipeChoices,
+    TuneTable,
+    judged_rows,
+    resolve_recipe,
+)
 from modelwright.search._advice import advice_for, cited, ordered, remembered
 from modelwright.search._answer import tune_result
 from modelwright.search._events import (
+    KnownEvents,
     MakeVariants,
     RebuildVariant,
     SearchDone,
@@ -36,7 +45,7 @@ from modelwright.search._events import (
 )
 from modelwright.search._journal import SearchJournal
 from modelwright.search._machine import TuneSearch
-from modelwright.search._space import AXES, added, chosen, precision_of, refuse_unknown, single_changes
+from modelwright.search._space import added, chosen, pinned, precision_of, refuse_unknown, single_changes
 from modelwright.search._types import TuneInterrupted, TuneOptions, TuneResult
 from modelwright.search._variant import Variant
 from modelwright.search._workshop import Job, Workshop
@@ -47,6 +56,7 @@ from modelwright.vocabulary import OnProgress, Progress, silent
 _FOLDER = "searches"
 _SHAPES = ("onnxruntime", "onnx", "numpy")
 _FORECAST_AT = 3
+_SHORT = 12
 _UNKNOWN = "its accuracy is unknown without real data"
 
 
@@ -65,10 +75,11 @@ def tune(
     What was measured is written down as it happens: after a kill the same call goes on. Raises TuneInterrupted, with
     where it stood, when somebody ends it early.
     """
-    tell, own = on_progress or silent, added(options.add)
+    tell, recipe = on_progress or silent, resolve_recipe(source, target, choices, layer)
+    options = _with_table(options, recipe.tune or TuneTable())
     refuse_unknown(options.axes, options.forbid, options.only)
-    recipe = resolve_recipe(source, target, choices, layer)
-    job = Job(source, target, recipe, choices, layer, options.inputs, options.threads, options.limits.by)
+    own, pins = added(options.add), pinned(recipe.tune.pin if recipe.tune is not None else ())
+    job = Job(source, target, recipe, choices, layer, options.inputs, options.threads, options.limits.by, pins)
     with Workshop(job, store, tell) as shop:
         tell(Progress("building the baseline"))
         known = chosen(single_changes(recipe, target, shop.surroundings()), options.axes, options.forbid, options.only)
@@ -83,8 +94,22 @@ def tune(
         return _Tuning(shop, variants, advice, options, store, tell).run()
 
 
+def _with_table(options: TuneOptions, table: TuneTable) -> TuneOptions:
+    """What was said to the search, and what the recipe says about searching."""
+    held = [word.partition("=")[0] for word in table.pin]
+    return replace(
+        options,
+        axes=options.axes or table.axes,
+        forbid=(*options.forbid, *table.forbid, *held),
+        add=tuple(dict.fromkeys((*table.add, *options.add))),
+    )
+
+
 class _Tuning:
     """One search at work."""
+
+    _expected: Outputs | None
+    _told = False
 
     def __init__(
         self,
@@ -96,27 +121,22 @@ class _Tuning:
         tell: OnProgress,
     ) -> None:
         self.shop, self.options, self.tell = shop, options, tell
-        name = store.root.parent / _FOLDER / _key(shop.job, variants, options)
+        name = store.root.parent / _FOLDER / _key(shop.job, options)
         self.journal = SearchJournal(name.with_suffix(".jsonl"))
+        seed = self.journal.begin(secrets.randbits(32))
         if options.again:
-            self.journal.forget()
-        self.advice = remembered(name.with_suffix(".advice.json"), advice, again=options.again)
-        self.search = TuneSearch(
-            ordered(variants, self.advice), options.limits, self.journal.begin(secrets.randbits(32))
-        )
-        self.resumed = self.search.replay(self.journal.events())
-        self.journal.keep(self.resumed)
-        self._expected: Outputs | None = None
+            self.journal.again(variant.label for variant in variants if options.only)
+        # What a search writes down itself must not change its own order; other axes make another one.
+        about = digest(sorted(variant.label for variant in variants))[:_SHORT]
+        self.advice = remembered(name.with_suffix(f".{about}.advice.json"), advice, again=options.again)
+        self.search = TuneSearch(ordered(variants, self.advice), options.limits, seed)
+        self.known, self.resumed, self._expected = KnownEvents(self.journal.events()), 0, None
 
     def run(self) -> tuple[TuneResult, BuildResult]:
         probe = EnvironmentProbe()
-        if self.resumed:
-            self.tell(Progress(f"going on after {self.resumed} steps of an earlier search"))
         try:
             while not isinstance(done := self.search.next(), SearchDone):
-                for event in self._do(done):
-                    self.journal.add(event)
-                    self.search.tell(event)
+                self._step(done)
         except KeyboardInterrupt:
             stop = TuneInterrupted()
             stop.partial = self._result(SearchDone("baseline", "the search was ended before it could tell"), probe)
@@ -131,6 +151,20 @@ class _Tuning:
         (build,) = self.shop.made((self.search.contenders[done.champion].variant,))
         assert isinstance(build, BuildResult)
         return self._result(done, probe), build
+
+    def _step(self, instruction: MakeVariants | TryVariants | TakeUnit | RebuildVariant) -> None:
+        """What happened in an earlier call is not done again."""
+        event = self.known.take(instruction)
+        if event is not None:
+            self.search.tell(event)
+            self.resumed += 1
+            return
+        if self.resumed and not self._told:
+            self.tell(Progress(f"going on after {self.resumed} steps of an earlier search"))
+            self._told = True
+        for event in self._do(instruction):
+            self.journal.add(event)
+            self.search.tell(event)
 
     # --- one instruction ----------------------------------------------------------------------------------------------
 
@@ -237,7 +271,7 @@ class _Tuning:
             return VariantDropped(variant.label, "crashed", f"{failed.error.problem}: {failed.error.cause}")
         if number == _FORECAST_AT:
             self.tell(Progress(self._forecast(unit.total_s)))
-        return UnitTaken(turn.label, turn.base_first, unit.base_ms, unit.arm_ms)
+        return UnitTaken(turn.label, turn.base_first, unit.base_ms, unit.arm_ms, confirming=turn.confirming)
 
     def _forecast(self, unit_s: float) -> str:
         arms, budget = len(self.search.alive), self.options.limits.budget_s
@@ -277,6 +311,7 @@ class _Tuning:
             target=str(job.target),
             files=model_files(Path(job.source.path)) if isinstance(job.source, OnnxSource) else (),
             recipe=self.shop.recipe_of(variant),
+            pinned=job.pinned,
             resumed=self.resumed,
             reproducible=None if rebuilt is None else rebuilt.identity != "other",
             environment=probe.finish(self.shop.runner.cpu_s if self._timed and self.search.units else None),
@@ -296,13 +331,14 @@ def _why(found: BuildResult) -> str:
     return f"{failed[0].name}: {failed[0].detail}" if failed else "its gate failed"
 
 
-def _key(job: Job, variants: tuple[Variant, ...], options: TuneOptions) -> str:
-    """What a search is about. The budget is not part of it: with more of it the same search goes further."""
+def _key(job: Job, options: TuneOptions) -> str:
+    """What a search is about. Neither its budget nor its axes are part of that: what was measured counts with more of
+    them too."""
     return digest(
         {
             "source": job.source.identity(),
-            "recipe": plain(job.recipe),
-            "variants": sorted(variant.label for variant in variants),
+            "recipe": plain(replace(job.recipe, tune=None)),
+            "pinned": sorted(map(str, job.pinned)),
             "limits": plain(replace(options.limits, budget_s=0.0)),
             "max_drop": [str(options.max_drop), options.task],
             "inputs": [str(options.inputs.data), options.inputs.batch, dict(options.inputs.dims)],

@@ -12,6 +12,7 @@ from modelwright.judge import Allowance, Finding
 from modelwright.knowledge import Insight
 from modelwright.measure import InputChoice
 from modelwright.models import FileDigest
+from modelwright.search._latency import LatencyCheck
 from modelwright.search._limits import TuneLimits
 from modelwright.vocabulary import Result
 
@@ -61,9 +62,9 @@ class TuneRow:
 class TuneResult(Result):
     """`champion` is the baseline where nothing is proven to be better. Only what was found on its fresh build and fresh
     units (`finding`) is claimed about it. `settings` are those of its session, as an arm of a comparison takes them.
-    `fits` is whether it keeps `max_memory`, None where none was asked for; `needed_s` is the budget that would do where
-    the budget ended the search. `family` and `mark` are the class of the model and the model by content; `insights`
-    what was known beforehand."""
+    `fits` is whether it keeps `max_memory`, None where none was asked for, `latency` what it takes of that which was;
+    `needed_s` is the budget that would do where the budget ended the search. `family` and `mark` are the class of the
+    model and the model by content; `insights` what was known beforehand."""
 
     kind: ClassVar[str] = "tune"
 
@@ -92,6 +93,7 @@ class TuneResult(Result):
     family: str | None = None
     mark: str | None = None
     insights: tuple[Insight, ...] = ()
+    latency: LatencyCheck | None = None
     notes: tuple[str, ...] = ()
     folder: str | None = None
 

@@ -29,8 +29,8 @@ from modelwright.pipeline import (
     resolve_recipe,
 )
 from modelwright.plans import ModelInput, Node, run_node
-from modelwright.search._space import Surroundings, optimized, precision_of, require_single, session_of
-from modelwright.search._variant import Variant
+from modelwright.search._space import Surroundings, compiled, optimized, precision_of, require_single, session_of
+from modelwright.search._variant import AxisChange, Variant
 from modelwright.stages.optimize import OPTIMIZE, try_passes
 from modelwright.stages.place import PLACE, PlaceParams
 from modelwright.store import Store
@@ -43,7 +43,7 @@ _WEIGHED = 3
 @dataclass(frozen=True)
 class Job:
     """What is tuned: the model, for which target, with what was said about its recipe (`choices` beside a file, `layer`
-    in it), and what it is fed."""
+    in it), and what it is fed. `pinned` are settings of every session."""
 
     source: OnnxSource | HfSource
     target: Target
@@ -53,6 +53,7 @@ class Job:
     inputs: InputChoice
     threads: int | None
     by: tuple[float, ...]
+    pinned: tuple[AxisChange, ...] = ()
 
 
 class Workshop:
@@ -88,7 +89,8 @@ class Workshop:
             recipe = resolve_recipe(self.job.source, self.job.target, choices, self.job.layer)
         # One that the target fails on is out; where it fails is not asked of every variant.
         check = None if recipe.check is None else replace(recipe.check, look=variant == Variant())
-        return replace(recipe, optimize=optimized(recipe.optimize, variant), check=check)
+        compile_ = compiled(recipe, variant, self.job.target)
+        return replace(recipe, optimize=optimized(recipe.optimize, variant), compile=compile_, check=check)
 
     def made(self, variants: Iterable[Variant]) -> list[BuildResult | BuildFailure]:
         """A build for each, side by side; variants that are one recipe are one build. Passes whose operators the target
@@ -127,7 +129,7 @@ class Workshop:
 
     def identity(self, variant: Variant) -> str:
         """Equal for two variants that would be the same thing measured twice."""
-        return digest([_fingerprint(self.file(variant)), session_of(variant)])
+        return digest([_fingerprint(self.file(variant)), session_of((*self.job.pinned, *variant.changes))])
 
     def rebuilt(self, variant: Variant) -> Path:
         """The variant made anew, in a store that has nothing."""
@@ -192,7 +194,8 @@ class Workshop:
         return self._ready(variant, self.rebuilt(variant))
 
     def _ready(self, variant: Variant, path: Path) -> ReadyArm:
-        return measure.ready_arm(written(variant, path), self._subject, str(self.job.target), self.job.threads)
+        arm = written(variant, path, self.job.pinned)
+        return measure.ready_arm(arm, self._subject, str(self.job.target), self.job.threads)
 
     @functools.cached_property
     def _subject(self) -> Subject:
@@ -213,9 +216,9 @@ class Workshop:
         return 1 if variant.changes else 0
 
 
-def written(variant: Variant, path: Path | str) -> Arm:
+def written(variant: Variant, path: Path | str, pinned: tuple[AxisChange, ...] = ()) -> Arm:
     """The variant as an arm of a comparison."""
-    session = session_of(variant)
+    session = session_of((*pinned, *variant.changes))
     return Arm(
         str(path),
         variant.label,

@@ -18,13 +18,15 @@ DeviceKind = Literal["npu", "gpu", "cpu"]
 
 @dataclass(frozen=True)
 class Device:
-    """One kind of device an EP can drive, with what `auto` means there; `soc` is assumed where no chip is named."""
+    """One kind of device an EP can drive, with what `auto` means there; `soc` is assumed where no chip is named.
+    `tries` are other values of its options that a search may try."""
 
     kind: DeviceKind
     precision: str
     options: Mapping[str, str] = field(default_factory=dict)
     backend: str | None = None
     soc: str | None = None
+    tries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -112,10 +114,15 @@ def _from_outside(ours: tuple[ExecutionProvider, ...]) -> Iterator[ExecutionProv
         yield provider
 
 
+def _device(row: dict[str, Any]) -> Device:
+    tries = {key: tuple(values) for key, values in row.pop("tries", {}).items()}
+    return Device(**row, tries=tries)
+
+
 def _provider(row: dict[str, Any]) -> ExecutionProvider:
     """Turn a table row into a value; a key we do not know is a TypeError here, caught by the tests."""
     row = dict(row)
-    row["devices"] = tuple(Device(**device) for device in row["devices"])
+    row["devices"] = tuple(_device(dict(device)) for device in row["devices"])
     row["socs"] = {
         name: Soc(soc.pop("title"), fp16=soc.pop("fp16", True), words=soc) for name, soc in row.get("socs", {}).items()
     }

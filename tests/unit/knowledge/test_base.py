@@ -6,6 +6,7 @@ import pytest
 
 from modelwright.errors import InputError, UsageError
 from modelwright.knowledge import (
+    AXES,
     SPECIMENS,
     Evidence,
     KbFinding,
@@ -16,7 +17,6 @@ from modelwright.knowledge import (
     read_finding,
     shipped_findings,
 )
-from modelwright.search import AXES
 
 
 def draft(**other):

@@ -10,6 +10,7 @@ from modelwright._output import SEAL, sealed
 from modelwright.errors import UsageError
 from modelwright.evidence import RecordHead, make_record, now, read_environment
 from modelwright.knowledge import (
+    AXES,
     SPECIMENS,
     Evidence,
     ExperimentResult,
@@ -20,7 +21,6 @@ from modelwright.knowledge import (
     lint,
     promote,
 )
-from modelwright.search import AXES
 
 CHANGE = "+conv_activation_fusion"
 

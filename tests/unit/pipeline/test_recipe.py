@@ -84,12 +84,25 @@ def test_a_written_recipe_reads_back_to_itself(source, tmp_path, name):
         ({"optimize": {"pases": []}}, "did you mean passes"),
         ({"optimize": {"passes": ["conv_bn_fussion"]}}, "did you mean conv_bn_fusion"),
         ({"validation": {"samples": "many"}}, "a whole number"),
+        ({"tune": {"forbids": []}}, "did you mean forbid"),
+        ({"tune": {"forbid": ["denormal"]}}, "did you mean denormals"),
+        ({"tune": {"axes": ["+gelu_fusoin"]}}, "gelu_fusion"),
+        ({"tune": {"pin": ["threds=1"]}}, "did you mean threads"),
     ],
 )
 def test_what_a_recipe_does_not_know_is_an_error_with_a_hint(source, layer, hint):
     with pytest.raises(InputError) as caught:
         resolve_recipe(source, parse_target("qnn-npu"), file=layer)
     assert hint in f"{caught.value.cause} {caught.value.fix}"
+
+
+def test_what_a_search_may_do_is_part_of_a_recipe_and_reads_back(source, tmp_path):
+    table = {"axes": ["threads", "level"], "pin": ["spinning=off"], "forbid": ["level=basic"], "add": ["opt.a=1"]}
+    recipe = resolve_recipe(source, parse_target("cpu"), file={"tune": table})
+    assert recipe.tune.forbid == ("level=basic",)
+    path = tmp_path / "recipe.toml"
+    path.write_text(toml_text(recipe), encoding="utf-8")
+    assert resolve_recipe(source, parse_target("cpu"), file=read_layer(path)) == recipe
 
 
 def test_a_recipe_for_another_target_is_refused(source):

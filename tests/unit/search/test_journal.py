@@ -32,7 +32,7 @@ def test_a_line_that_was_cut_is_not_there_and_the_next_one_is_whole(tmp_path):
     found, path = journal(tmp_path), tmp_path / "deep" / "search.jsonl"
     path.write_bytes(path.read_bytes()[:-4])
     assert list(found.events()) == EVENTS[:-1]
-    found.keep(4)
+    assert found.begin(99) == 5
     found.add(EVENTS[-1])
     assert list(found.events()) == EVENTS
 
@@ -44,7 +44,12 @@ def test_a_journal_without_a_readable_beginning_starts_anew(tmp_path):
     assert list(found.events()) == []
 
 
-def test_what_is_forgotten_is_gone(tmp_path):
-    found = journal(tmp_path)
-    found.forget()
-    assert list(found.events()) == []
+def test_what_is_measured_again_no_longer_counts_and_is_kept(tmp_path):
+    found, path = journal(tmp_path), tmp_path / "deep" / "search.jsonl"
+    found.again(["b"])
+    assert found.events() == [event for event in EVENTS if event.label != "b"]
+    found.add(EVENTS[2])
+    assert found.events()[-1] == EVENTS[2]
+    found.again()
+    assert found.events() == []
+    assert len(path.read_bytes().splitlines()) == 1 + len(EVENTS) + 3
