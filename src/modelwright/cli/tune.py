@@ -78,7 +78,7 @@ else:
     help="Quantile to judge by; the first one screens. Repeatable.",
 )
 @click.option("--threads", type=int, help="Of the baseline (default: the CPUs this process may use).")
-@click.option("--explain", is_flag=True, help="Show which rule of the knowledge base did what, and why.")
+@click.option("--explain", is_flag=True, help="Show for each change why it is tried first, last or not at all.")
 @click.option("--again", is_flag=True, help="Measure anew what an earlier search of the same has measured.")
 @written_folder_options
 @wait_option

@@ -6,10 +6,12 @@ from modelwright.knowledge._family import FAMILIES, family_of
 from modelwright.knowledge._learn import learn
 from modelwright.knowledge._lint import LintProblem, LintReport, lint, rejudged
 from modelwright.knowledge._observe import Evidence
+from modelwright.knowledge._patterns import PATTERNS, Pattern, pattern_counts, patterns_for
 from modelwright.knowledge._promote import CheckItem, FindingPromotion, Promoted, promote
 from modelwright.knowledge._rules import (
     AUDIT,
     Advice,
+    Did,
     GraphFacts,
     Insight,
     KbExplanation,
@@ -53,11 +55,13 @@ __all__ = [
     "FAMILIES",
     "OPTION",
     "OPTION_AXIS",
+    "PATTERNS",
     "RUNGS",
     "SPECIMENS",
     "Advice",
     "Change",
     "CheckItem",
+    "Did",
     "Evidence",
     "ExperimentResult",
     "ExperimentSide",
@@ -73,6 +77,7 @@ __all__ = [
     "LintReport",
     "Mechanism",
     "Observation",
+    "Pattern",
     "Promoted",
     "Published",
     "Rule",
@@ -88,6 +93,8 @@ __all__ = [
     "lint",
     "make_specimen",
     "operators_of",
+    "pattern_counts",
+    "patterns_for",
     "promote",
     "reaches",
     "read_change",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from modelwright.graph import facts, fingerprint, shared
 from modelwright.knowledge._family import family_of
+from modelwright.knowledge._patterns import pattern_counts
 from modelwright.knowledge._rules import GraphFacts
 from modelwright.stages.optimize import PassEffect
 from modelwright.targets import read_cpu
@@ -21,6 +22,7 @@ def graph_facts(model: Path, effects: Iterable[PassEffect] = ()) -> GraphFacts:
         adds={one.name: tuple(name for name, count in one.delta if count > 0) for one in effects if one.fired},
         mark=fingerprint(shared(model)),
         cpu=read_cpu().features,
+        patterns=pattern_counts(shared(model)),
     )
 
 

@@ -22,10 +22,10 @@ from modelwright.targets import Target
 from modelwright.vocabulary import Result
 
 Does = Literal["drop", "last", "first"]
-Did = Literal["dropped", "audited", "last", "first", "none"]
+Did = Literal["dropped", "audited", "last", "first", "earlier", "later", "none", "absent"]
 AUDIT = 20
 """One in so many of what would be left out runs all the same, to see how often leaving out is wrong."""
-_ORDER = {"first": 0, "none": 1, "audited": 1, "last": 2, "dropped": 2}
+_ORDER = {"first": 0, "earlier": 1, "none": 2, "audited": 2, "later": 3, "last": 4, "dropped": 4, "absent": 4}
 
 
 @dataclass(frozen=True)
@@ -47,24 +47,26 @@ class Rule:
 @dataclass(frozen=True)
 class GraphFacts:
     """What a rule may ask about: operators, the class, and which operators each pass would add, as trying it showed.
-    `mark` is the graph by content; `cpu` are the features of the CPU here."""
+    `mark` is the graph by content; `cpu` are the features of the CPU here; `patterns` how often each is there."""
 
     operators: Mapping[str, int]
     family: str
     adds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     mark: str = ""
     cpu: tuple[str, ...] | None = None
+    patterns: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Insight:
-    """What one rule did about one change, and why."""
+    """What was done about one change, and why: by a rule and the finding it stands on, or by how the graph looks (then
+    there is no finding). `earlier` and `later` are places in the order; `absent` is what was seen to do nothing."""
 
     change: str
     did: Did
-    rule: str
-    finding: str
-    status: str
+    rule: str | None
+    finding: str | None
+    status: str | None
     why: str
 
 
@@ -94,11 +96,11 @@ class Advice:
 
     def cited(self, change: str) -> Insight | None:
         """The finding that speaks about it, where one is in force."""
-        return next((one for one in self.about(change) if one.did != "none"), None)
+        return next((one for one in self.about(change) if one.finding is not None and one.did != "none"), None)
 
     def ordered(self, changes: Sequence[str]) -> list[str]:
         """First what is known to help, last what is known to hurt; else as they came."""
-        return sorted(changes, key=lambda change: min((_ORDER[one.did] for one in self.about(change)), default=1))
+        return sorted(changes, key=lambda change: min((_ORDER[one.did] for one in self.about(change)), default=2))
 
 
 def advise(

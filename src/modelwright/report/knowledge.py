@@ -163,8 +163,15 @@ def render_insights(insights: Sequence[Insight], console: rich.console.Console) 
         console.print("nothing is known about any change of it")
         return
     columns = [Col("change", "name"), Col("did"), Col("finding", "name"), Col("why", "text")]
-    rows = [(one.change, one.did if one.did != "none" else "not used", one.finding, one.why) for one in insights]
+    rows = [(one.change, insight_word(one), one.finding or "-", one.why) for one in insights]
     console.print(fitted(columns, rows, console.width))
+
+
+def insight_word(one: Insight) -> str:
+    """What was done: a finding that is not in force is not used, and where nothing speaks the change is just tried."""
+    if one.did == "none":
+        return "tried" if one.finding is None else "not used"
+    return {"absent": "not tried", "earlier": "tried earlier", "later": "tried later"}.get(one.did, one.did)
 
 
 def _status(one: Standing) -> rich.text.Text:

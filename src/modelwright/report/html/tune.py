@@ -7,6 +7,7 @@ from modelwright.report._units import human_bytes
 from modelwright.report.html._kit import Cell, Column, Interval, Row, Shade, intervals, table
 from modelwright.report.html._page import NextStep, Note, Page, Section
 from modelwright.report.html._words import command, shade
+from modelwright.report.knowledge import insight_word
 from modelwright.report.tune import budget_words, effect_words, lines
 from modelwright.search import TuneResult, TuneRow
 
@@ -21,7 +22,7 @@ def tune_page(result: TuneResult) -> Page:
         verdict=(result.sentence, shade(result.finding.kind) if result.finding is not None else ""),
         facts=(("champion", result.champion), ("took", f"{result.spent_s:.0f} s, {result.units} units")),
         notes=tuple(Note(words, "") for words in lines(result)[1:]),
-        sections=(*_effects(result, measured), _variants(result)),
+        sections=(*_effects(result, measured), _variants(result), *_insights(result)),
         next_steps=_steps(result),
     )
 
@@ -50,6 +51,18 @@ def _variants(result: TuneResult) -> Section:
         for row in result.rows
     ]
     return Section("Variants", table(columns, rows), "what is the same, fails or falls back is out before it is timed")
+
+
+def _insights(result: TuneResult) -> tuple[Section, ...]:
+    if not result.insights:
+        return ()
+    columns = [Column("change", long=True), Column("did"), Column("finding"), Column("why")]
+    rows = [
+        Row((Cell(one.change), Cell(insight_word(one)), Cell(one.finding or "–"), Cell(one.why)))
+        for one in result.insights
+    ]
+    hint = "why a change was tried first, last or not at all; how a graph looks sets the order and leaves nothing out"
+    return (Section("What was known", table(columns, rows), hint),)
 
 
 def _tone(row: TuneRow) -> Shade:
