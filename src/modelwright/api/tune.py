@@ -19,7 +19,7 @@ from modelwright.judge import Allowance, as_allowance
 from modelwright.knowledge import KnowledgeBase, learn
 from modelwright.models import Source, SourceChoices
 from modelwright.pipeline import RecipeChoices
-from modelwright.search import Objective, TuneInterrupted, TuneLimits, TuneOptions, TuneResult
+from modelwright.search import DeviceLostError, Objective, TuneInterrupted, TuneLimits, TuneOptions, TuneResult
 from modelwright.store import Store
 from modelwright.targets import Target, parse_target
 from modelwright.vocabulary import Data, OnProgress, as_data
@@ -96,7 +96,7 @@ def tune(
             result, build = search.tune(
                 source, wanted, choices, options, layer=layer, store=place, on_progress=on_progress
             )
-        except TuneInterrupted as early:
+        except (TuneInterrupted, DeviceLostError) as early:
             early.partial = kept(early.partial)
             raise
         if folder is not None:

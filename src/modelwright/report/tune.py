@@ -29,7 +29,7 @@ def render_tune(result: TuneResult, console: rich.console.Console) -> None:
     for words in lines(result):
         console.print(rich.text.Text(words, style="dim"), soft_wrap=True)
     if result.status != "complete":
-        console.print(rich.text.Text("interrupted: the same command goes on from here", style="bold red"))
+        console.print(rich.text.Text(f"{result.status}: the same command goes on from here", style="bold red"))
 
 
 def lines(result: TuneResult) -> list[str]:

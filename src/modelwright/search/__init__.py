@@ -4,10 +4,11 @@ from modelwright.search._experiment import ChangeQuestion, experiment
 from modelwright.search._latency import LatencyCheck
 from modelwright.search._limits import Objective, TuneLimits
 from modelwright.search._tune import tune
-from modelwright.search._types import TuneInterrupted, TuneOptions, TuneResult, TuneRow
+from modelwright.search._types import DeviceLostError, TuneInterrupted, TuneOptions, TuneResult, TuneRow
 
 __all__ = [
     "ChangeQuestion",
+    "DeviceLostError",
     "LatencyCheck",
     "Objective",
     "TuneInterrupted",

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from modelwright._dataclass import dataclass
-from modelwright.search._variant import Variant
+from modelwright.search._variant import BASELINE, Variant
 
 Why = Literal["failed", "gate", "placement", "answers", "crashed", "hopeless", "memory", "rule", "latency"]
 Samples = Sequence[Sequence[float]]
@@ -16,12 +16,14 @@ Samples = Sequence[Sequence[float]]
 
 @dataclass(frozen=True)
 class VariantMade:
-    """`identity` is equal for two variants that would be the same thing measured twice."""
+    """`identity` is equal for two variants that would be the same thing measured twice, `graph` for two that are the
+    same model opened otherwise."""
 
     label: str
     identity: str
     size: int
     seconds: float = 0.0
+    graph: str = ""
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,25 @@ class VariantRebuilt:
     seconds: float = 0.0
 
 
-SearchEvent = VariantMade | VariantDropped | VariantTried | UnitTaken | VariantRebuilt
+@dataclass(frozen=True)
+class DeviceCrashed:
+    """The process that ran a variant is gone. What else it took with it is not known before the device is asked."""
+
+    label: str
+    reason: str
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class DeviceProbed:
+    """A known-good model ran on the device; `fails` says why it did not."""
+
+    label: str
+    fails: str | None
+    seconds: float = 0.0
+
+
+SearchEvent = VariantMade | VariantDropped | VariantTried | UnitTaken | VariantRebuilt | DeviceCrashed | DeviceProbed
 
 
 # What to do next.
@@ -105,16 +125,24 @@ class RebuildVariant:
 
 
 @dataclass(frozen=True)
+class ProbeDevice:
+    """`label` is what broke on it."""
+
+    label: str
+
+
+@dataclass(frozen=True)
 class SearchDone:
     """`champion` is the baseline where nothing is proven to be better. `needed_s` is the budget that would do, where it
-    was the budget that ended the search."""
+    was the budget that ended the search; `lost` that the device was."""
 
     champion: str
     reason: str
     needed_s: float | None = None
+    lost: bool = False
 
 
-Instruction = MakeVariants | TryVariants | TakeUnit | RebuildVariant | SearchDone
+Instruction = MakeVariants | TryVariants | TakeUnit | RebuildVariant | ProbeDevice | SearchDone
 
 
 def answers(instruction: Instruction, event: SearchEvent) -> bool:
@@ -123,12 +151,16 @@ def answers(instruction: Instruction, event: SearchEvent) -> bool:
         labels = [variant.label for variant in instruction.variants]
         return isinstance(event, VariantMade | VariantDropped) and event.label in labels
     if isinstance(instruction, TryVariants):
-        return isinstance(event, VariantTried | VariantDropped) and event.label in instruction.labels
+        return isinstance(event, VariantTried | VariantDropped | DeviceCrashed) and event.label in instruction.labels
+    if isinstance(instruction, ProbeDevice):
+        return isinstance(event, DeviceProbed) and event.label == instruction.label
     if isinstance(instruction, TakeUnit):
         same = isinstance(event, UnitTaken) and event.confirming == instruction.confirming
-        return event.label == instruction.label and (same or isinstance(event, VariantDropped))
-    rebuilt = isinstance(instruction, RebuildVariant) and isinstance(event, VariantRebuilt | VariantDropped)
-    return rebuilt and event.label == instruction.label
+        crashed = isinstance(event, DeviceCrashed) and event.label in (instruction.label, BASELINE)
+        return crashed or (event.label == instruction.label and (same or isinstance(event, VariantDropped)))
+    if isinstance(instruction, RebuildVariant):
+        return isinstance(event, VariantRebuilt | VariantDropped) and event.label == instruction.label
+    return False
 
 
 class KnownEvents:

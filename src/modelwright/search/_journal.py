@@ -6,21 +6,12 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from modelwright import _json
-from modelwright.search._events import (
-    SearchEvent,
-    UnitTaken,
-    VariantDropped,
-    VariantMade,
-    VariantRebuilt,
-    VariantTried,
-)
+from modelwright.search._events import SearchEvent
 
-_KINDS: dict[str, Any] = {
-    kind.__name__: kind for kind in (VariantMade, VariantDropped, VariantTried, UnitTaken, VariantRebuilt)
-}
+_KINDS: dict[str, Any] = {kind.__name__: kind for kind in get_args(SearchEvent)}
 _SEED, _AGAIN = "seed", "again"
 
 

@@ -13,8 +13,11 @@ from dataclasses import field
 from modelwright._dataclass import dataclass
 from modelwright.judge import Finding, Race, VerdictKind
 from modelwright.measure import Schedule, Turn
+from modelwright.search._circuit import Circuit
 from modelwright.search._contender import Contender
 from modelwright.search._events import (
+    DeviceCrashed,
+    DeviceProbed,
     Instruction,
     MakeVariants,
     RebuildVariant,
@@ -63,6 +66,7 @@ class TuneSearch:
             self.contenders.setdefault(variant.label, Contender(variant))
         self._schedule = Schedule(self.seed, SENTINEL_EVERY)
         self.screening = Screening(self.contenders, self.limits)
+        self.circuit = Circuit(self.contenders)
 
     @property
     def baseline(self) -> Contender:
@@ -87,6 +91,9 @@ class TuneSearch:
         return self._timed(step) if isinstance(step, SearchDone) else step
 
     def _step(self) -> Instruction:
+        asked = self.circuit.next()
+        if asked is not None:
+            return asked
         if self.baseline.dropped is not None:
             return SearchDone(BASELINE, f"the baseline itself: {self.baseline.dropped.reason}")
         unmade = tuple(one.variant for one in self._running() if one.made is None)
@@ -105,7 +112,7 @@ class TuneSearch:
         """More units, until it is known whether the champion takes as long as it may."""
         champion, found = self.contenders[done.champion], self.latency(done.champion)
         timed = champion.tried is not None and champion.tried.timed and champion.runs
-        if found is None or found.kept is not None or not timed or self.spent_s >= self.limits.budget_s:
+        if found is None or found.kept is not None or not timed or done.lost or self.spent_s >= self.limits.budget_s:
             return done
         if found.units >= MOST_UNITS:
             return done
@@ -234,6 +241,11 @@ class TuneSearch:
             self._count(event)
         elif isinstance(event, VariantRebuilt):
             self.rebuilt = event
+        elif isinstance(event, DeviceCrashed):
+            self._turn = None
+            self.circuit.crashed(event)
+        elif isinstance(event, DeviceProbed):
+            self.circuit.probed(event)
         else:
             self._note(self.contenders[event.label], event)
 
@@ -245,6 +257,7 @@ class TuneSearch:
             others = (one for one in self.contenders.values() if one is not contender and one.made and one.runs)
             same = next((one for one in others if one.made and one.made.identity == event.identity), None)
             contender.same_as = same.label if same is not None else None
+            contender.dropped = self.circuit.blocked(contender)
         else:
             contender.tried = event
             contender.dropped = self._displaced(event) or self._too_large(event)

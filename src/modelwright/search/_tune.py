@@ -11,7 +11,7 @@ from pathlib import Path
 from modelwright import evaluation, measure
 from modelwright._installed import installed
 from modelwright._json import digest, plain
-from modelwright.errors import InputError, WrightError
+from modelwright.errors import InputError, StoreError, WrightError
 from modelwright.evaluation import EvalOptions, NoRowsLeftError
 from modelwright.evidence import EnvironmentProbe
 from modelwright.judge import VerdictKind
@@ -30,8 +30,11 @@ from modelwright.pipeline import (
 from modelwright.search._advice import advice_for, cited, ordered, remembered
 from modelwright.search._answer import tune_result
 from modelwright.search._events import (
+    DeviceCrashed,
+    DeviceProbed,
     KnownEvents,
     MakeVariants,
+    ProbeDevice,
     RebuildVariant,
     SearchDone,
     SearchEvent,
@@ -46,13 +49,15 @@ from modelwright.search._events import (
 from modelwright.search._journal import SearchJournal
 from modelwright.search._machine import TuneSearch
 from modelwright.search._space import added, chosen, pinned, precision_of, refuse_unknown, single_changes
-from modelwright.search._types import TuneInterrupted, TuneOptions, TuneResult
+from modelwright.search._types import DeviceLostError, TuneInterrupted, TuneOptions, TuneResult
 from modelwright.search._variant import Variant
 from modelwright.search._workshop import Job, Workshop
 from modelwright.store import Store
 from modelwright.targets import Target, read_cpu
 from modelwright.vocabulary import OnProgress, Progress, silent
+from modelwright.worker import ChildError
 
+Work = MakeVariants | TryVariants | TakeUnit | RebuildVariant | ProbeDevice
 _FOLDER = "searches"
 _SHAPES = ("onnxruntime", "onnx", "numpy")
 _FORECAST_AT = 3
@@ -142,6 +147,14 @@ class _Tuning:
             stop.partial = self._result(SearchDone("baseline", "the search was ended before it could tell"), probe)
             stop.partial = replace(stop.partial, status="interrupted")
             raise stop from None
+        if done.lost:
+            gone = DeviceLostError(
+                "the search was ended by its device",
+                cause=done.reason,
+                fix="bring the device back (a restart often does); the same call goes on from here",
+            )
+            gone.partial = replace(self._result(done, probe), status="crashed")
+            raise gone
         if self.search.baseline.dropped is not None:
             raise InputError(
                 "the baseline cannot be measured",
@@ -152,7 +165,7 @@ class _Tuning:
         assert isinstance(build, BuildResult)
         return self._result(done, probe), build
 
-    def _step(self, instruction: MakeVariants | TryVariants | TakeUnit | RebuildVariant) -> None:
+    def _step(self, instruction: Work) -> None:
         """What happened in an earlier call is not done again."""
         event = self.known.take(instruction)
         if event is not None:
@@ -163,19 +176,21 @@ class _Tuning:
             self.tell(Progress(f"going on after {self.resumed} steps of an earlier search"))
             self._told = True
         for event in self._do(instruction):
-            self.journal.add(event)
+            # A device that is gone may be there again at the next call, and is asked again.
+            if not (isinstance(event, DeviceProbed) and event.fails is not None):
+                self.journal.add(event)
             self.search.tell(event)
 
     # --- one instruction ----------------------------------------------------------------------------------------------
 
-    def _do(self, instruction: MakeVariants | TryVariants | TakeUnit | RebuildVariant) -> Iterator[SearchEvent]:
+    def _do(self, instruction: Work) -> Iterator[SearchEvent]:
         began = time.monotonic()
         for event in self._events(instruction):
             now = time.monotonic()
             yield replace(event, seconds=now - began)
             began = time.monotonic()
 
-    def _events(self, instruction: MakeVariants | TryVariants | TakeUnit | RebuildVariant) -> Iterator[SearchEvent]:
+    def _events(self, instruction: Work) -> Iterator[SearchEvent]:
         if isinstance(instruction, MakeVariants):
             yield from self._make(instruction.variants)
         elif isinstance(instruction, TryVariants):
@@ -183,6 +198,9 @@ class _Tuning:
                 yield self._tried(self._variant(label))
         elif isinstance(instruction, TakeUnit):
             yield self._unit(instruction)
+        elif isinstance(instruction, ProbeDevice):
+            self.tell(Progress(f"{instruction.label} broke its process: asking the device whether it still works"))
+            yield DeviceProbed(instruction.label, self.shop.device_fails())
         else:
             yield self._rebuilt(self._variant(instruction.label))
 
@@ -204,21 +222,34 @@ class _Tuning:
 
     def _made(self, variant: Variant, found: BuildResult | BuildFailure) -> VariantMade | VariantDropped:
         if isinstance(found, BuildFailure):
+            self._refuse_common(found.error)
             return VariantDropped(variant.label, "failed", f"{found.error.problem}: {found.error.cause}")
         if found.components[0].validation.passed is False:
             return VariantDropped(variant.label, "gate", _why(found))
         if found.passed is None and precision_of(variant) is not None:
             return VariantDropped(variant.label, "gate", _UNKNOWN)
         size = found.components[0].final.size
-        return VariantMade(variant.label, self.shop.identity(variant), size)
+        return VariantMade(variant.label, self.shop.identity(variant), size, graph=self.shop.graph_of(variant))
 
-    def _tried(self, variant: Variant) -> VariantTried | VariantDropped:
+    def _refuse_common(self, error: WrightError) -> None:
+        """What does not depend on the variant ends the search at once: no place to write, a model or data that is gone.
+        Then the baseline's own recipe does not come to an end either."""
+        if isinstance(error, StoreError):
+            raise error
+        job = self.shop.job
+        resolve_recipe(job.source, job.target, job.choices, job.layer)
+
+    def _tried(self, variant: Variant) -> VariantTried | VariantDropped | DeviceCrashed:
         self.tell(Progress(f"trying {variant.label}"))
         try:
-            return self._fitting(variant)
+            found = self._fitting(variant)
         except WrightError as error:
-            self.shop.renew(variant)
-            return VariantDropped(variant.label, "crashed", f"{error.problem}: {error.cause}")
+            self.shop.renew()
+            reason = f"{error.problem}: {error.cause}"
+            return DeviceCrashed(variant.label, reason) if _died(error) else _crashed(variant, reason)
+        # What an evaluation cannot do (no labels, no such task) it can do for no variant.
+        lost = None if isinstance(found, VariantDropped) else self._lost(variant)
+        return found if lost is None else VariantDropped(variant.label, "gate", lost)
 
     def _fitting(self, variant: Variant) -> VariantTried | VariantDropped:
         placed, base = self.shop.placed(variant), Variant()
@@ -228,9 +259,9 @@ class _Tuning:
         different = self.shop.differs(variant, self._answers()) if timed and variant != base else None
         if different is not None:
             return VariantDropped(variant.label, "answers", different)
-        lost = self._refused(variant, left) or self._lost(variant)
-        if lost is not None:
-            return VariantDropped(variant.label, "gate", lost)
+        refused = self._refused(variant, left)
+        if refused is not None:
+            return VariantDropped(variant.label, "gate", refused)
         peak = self.shop.peak_bytes(variant) if self.options.limits.weighs else None
         return VariantTried(variant.label, left, pieces, timed, peak)
 
@@ -257,7 +288,7 @@ class _Tuning:
             return f"accuracy: {error.cause}: give more rows"
         return None if found.verdict is VerdictKind.PASS else f"accuracy: {'; '.join(found.reasons) or found.verdict}"
 
-    def _unit(self, turn: TakeUnit) -> UnitTaken | VariantDropped:
+    def _unit(self, turn: TakeUnit) -> UnitTaken | VariantDropped | DeviceCrashed:
         variant = None if turn.label is None else self._variant(turn.label)
         number = self.search.units + 1
         what = "confirming" if turn.confirming else "measuring"
@@ -266,9 +297,12 @@ class _Tuning:
             with measure.measurement_lock("wright tune", wait=self.options.wait, on_progress=self.tell):
                 unit = self.shop.unit(number, variant, base_first=turn.base_first, fresh=turn.confirming)
         except ArmFailed as failed:
+            reason = f"{failed.error.problem}: {failed.error.cause}"
+            if _died(failed.error):
+                return DeviceCrashed(failed.arm.name, reason)
             if variant is None or failed.arm.name != variant.label:
                 raise failed.error from None
-            return VariantDropped(variant.label, "crashed", f"{failed.error.problem}: {failed.error.cause}")
+            return _crashed(variant, reason)
         if number == _FORECAST_AT:
             self.tell(Progress(self._forecast(unit.total_s)))
         return UnitTaken(turn.label, turn.base_first, unit.base_ms, unit.arm_ms, confirming=turn.confirming)
@@ -324,6 +358,14 @@ class _Tuning:
             family=graph.family,
             mark=graph.mark,
         )
+
+
+def _died(error: WrightError) -> bool:
+    return isinstance(error, ChildError) and error.died
+
+
+def _crashed(variant: Variant, reason: str) -> VariantDropped:
+    return VariantDropped(variant.label, "crashed", reason)
 
 
 def _why(found: BuildResult) -> str:

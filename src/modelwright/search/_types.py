@@ -7,6 +7,7 @@ from dataclasses import field
 from typing import ClassVar, Literal
 
 from modelwright._dataclass import dataclass
+from modelwright.errors import ExecutionError
 from modelwright.evidence import Environment
 from modelwright.judge import Allowance, Finding
 from modelwright.knowledge import Insight
@@ -68,7 +69,7 @@ class TuneResult(Result):
 
     kind: ClassVar[str] = "tune"
 
-    status: Literal["complete", "interrupted"]
+    status: Literal["complete", "interrupted", "crashed"]
     model: str
     target: str
     files: tuple[FileDigest, ...]
@@ -96,6 +97,12 @@ class TuneResult(Result):
     latency: LatencyCheck | None = None
     notes: tuple[str, ...] = ()
     folder: str | None = None
+
+
+class DeviceLostError(ExecutionError):
+    """The device stopped to work; `partial` is what was found until then."""
+
+    partial: TuneResult
 
 
 class TuneInterrupted(KeyboardInterrupt):

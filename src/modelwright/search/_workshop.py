@@ -34,7 +34,7 @@ from modelwright.search._variant import AxisChange, Variant
 from modelwright.stages.optimize import OPTIMIZE, try_passes
 from modelwright.stages.place import PLACE, PlaceParams
 from modelwright.store import Store
-from modelwright.targets import Placement, SessionFacts, Target, usable_cpus
+from modelwright.targets import Placement, SessionFacts, Target, target_fails, usable_cpus
 from modelwright.vocabulary import OnProgress
 
 _WEIGHED = 3
@@ -131,6 +131,9 @@ class Workshop:
         """Equal for two variants that would be the same thing measured twice."""
         return digest([_fingerprint(self.file(variant)), session_of((*self.job.pinned, *variant.changes))])
 
+    def graph_of(self, variant: Variant) -> str:
+        return _fingerprint(self.file(variant))
+
     def rebuilt(self, variant: Variant) -> Path:
         """The variant made anew, in a store that has nothing."""
         if variant.label not in self._fresh:
@@ -175,9 +178,14 @@ class Workshop:
         known = sorted(peak for peak in found if peak is not None)
         return known[len(known) // 2] if known else None
 
-    def renew(self, variant: Variant) -> None:
-        """After a session that broke, its process is not trusted."""
-        self.runner.process(self.arm(variant), self._slot(variant)).renew()
+    def renew(self) -> None:
+        """After a session that broke, no process is trusted."""
+        if self._runner is not None:
+            self._runner.close()
+
+    def device_fails(self) -> str | None:
+        """Why the device does not even run a known-good model."""
+        return target_fails(self.job.target)
 
     def unit(self, number: int, variant: Variant | None, *, base_first: bool, fresh: bool) -> UnitRecord:
         """Raises ArmFailed. None is the baseline against itself; `fresh` takes the variant that was made anew."""

@@ -1,5 +1,6 @@
 """The EP catalogue as data, targets as values, and what this machine can run."""
 
+from modelwright.targets._alive import target_fails
 from modelwright.targets._assignment import mapped_data
 from modelwright.targets._binding import (
     Binding,
@@ -120,5 +121,6 @@ __all__ = [
     "resolved_threads",
     "session_options",
     "survey",
+    "target_fails",
     "usable_cpus",
 ]

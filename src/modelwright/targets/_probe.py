@@ -26,7 +26,7 @@ else:
     ort = lazy("onnxruntime")
 
 # y = x + x over float[1,4], opset 17: the smallest proof that a device computes.
-_ONE_ADD = bytes.fromhex(
+ONE_ADD = bytes.fromhex(
     "08083a3d0a0e0a01780a017812017922034164641201675a130a0178120e0a0c080112080a0208010a02080462130a0179"
     "120e0a0c080112080a0208010a02080442040a001011"
 )
@@ -152,7 +152,7 @@ def _proof(options: Any, ep_name: str, providers: list[str] | None) -> str | Non
     options.log_severity_level = 3
     options.add_session_config_entry("session.disable_cpu_ep_fallback", "0" if providers else "1")
     try:
-        session = ort.InferenceSession(_ONE_ADD, options, providers=providers, enable_fallback=0)
+        session = ort.InferenceSession(ONE_ADD, options, providers=providers, enable_fallback=0)
         result = session.run(None, {"x": np.arange(4, dtype=np.float32).reshape(1, 4)})[0]
     except Exception as error:  # noqa: BLE001 - onnxruntime raises its own C++ exception types here
         return one_line(error)

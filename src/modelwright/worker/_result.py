@@ -22,6 +22,9 @@ _FIXES: dict[FailureKind, str] = {
 }
 
 
+_ENDS: tuple[FailureKind, ...] = ("crash", "timeout", "stalled", "oom")
+
+
 class ChildError(ExecutionError):
     """A child process gave no value; `kind` says how it ended, `log` where its output is."""
 
@@ -32,6 +35,11 @@ class ChildError(ExecutionError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return _child_error, (self.problem, self.cause, self.fix, self.kind, self.log)
+
+    @property
+    def died(self) -> bool:
+        """The process is gone, by itself or because of a limit."""
+        return self.kind in _ENDS
 
 
 def _child_error(problem: str, cause: str, fix: str, kind: FailureKind, log: str | None) -> ChildError:
@@ -53,7 +61,7 @@ class Failure:
     @property
     def died(self) -> bool:
         """The process is gone; what it had found so far may still be there."""
-        return self.kind in ("crash", "timeout", "stalled", "oom")
+        return self.kind in _ENDS
 
     @property
     def words(self) -> str:

@@ -8,8 +8,11 @@ import pytest
 from modelwright.judge import VerdictKind
 from modelwright.search._answer import _row
 from modelwright.search._events import (
+    DeviceCrashed,
+    DeviceProbed,
     KnownEvents,
     MakeVariants,
+    ProbeDevice,
     RebuildVariant,
     SearchDone,
     TakeUnit,
@@ -41,6 +44,8 @@ class FakeDevice:
         self.random = random.Random(seed)
         self.identities, self.left, self.dropped, self.timed = {}, {}, {}, True
         self.sizes, self.peaks = {}, {}
+        self.graphs, self.breaking, self.dead_after = {}, set(), None
+        self.crashes = 0
 
     def speed(self, variant):
         speed = 1.0
@@ -59,9 +64,16 @@ class FakeDevice:
                     yield VariantDropped(one.label, "gate", self.dropped[one.label])
                 else:
                     size = self.sizes.get(one.label, 100)
-                    yield VariantMade(one.label, self.identities.get(one.label, one.label), size)
+                    graph = self.graphs.get(one.label, one.label)
+                    yield VariantMade(one.label, self.identities.get(one.label, one.label), size, graph=graph)
+        elif isinstance(instruction, ProbeDevice):
+            yield DeviceProbed(instruction.label, "no answer" if self.crashes == self.dead_after else None)
         elif isinstance(instruction, TryVariants):
             for label in instruction.labels:
+                if label in self.breaking:
+                    self.crashes += 1
+                    yield DeviceCrashed(label, "SIGABRT")
+                    return
                 left = self.left.get(label, 0 if self.left else None)
                 yield VariantTried(label, left, timed=self.timed, peak_bytes=self.peaks.get(label))
         elif isinstance(instruction, RebuildVariant):
@@ -291,6 +303,65 @@ def test_combinations_take_the_best_of_each_place_and_leave_each_out_once():
     winners = [change("threads"), Variant((AxisChange("threads", "2"),)), change("level"), change("spin")]
     labels = [one.label for one in combinations(winners, 8)]
     assert labels == ["level=1 spin=1 threads=1", "spin=1 threads=1", "level=1 threads=1", "level=1 spin=1"]
+
+
+def test_a_graph_that_breaks_its_process_is_not_opened_again_and_the_search_goes_on():
+    device = FakeDevice({"good": 1.1})
+    device.breaking = {"bad=1"}
+    device.graphs = {"bad=1": "g", "bad=2": "g"}
+    search, done, happened = run([change("bad"), change("bad", "2"), change("good")], device)
+    assert done.champion == "good=1"
+    assert device.crashes == 1
+    assert sum(isinstance(event, DeviceProbed) for event in happened) == 1
+    assert "the same graph broke its process as bad=1" in search.contenders["bad=2"].dropped.reason
+    assert happened.index(next(e for e in happened if isinstance(e, DeviceProbed))) == 1 + happened.index(
+        next(e for e in happened if isinstance(e, DeviceCrashed))
+    )
+
+
+def test_where_the_graph_is_the_baselines_only_the_session_that_broke_is_out():
+    device = FakeDevice({"good": 1.1})
+    device.breaking = {"bad=1"}
+    device.graphs = dict.fromkeys((BASELINE, "bad=1", "good=1"), "g")
+    _, done, _ = run([change("bad"), change("good")], device)
+    assert done.champion == "good=1"
+
+
+def test_a_device_that_is_gone_ends_the_search_with_what_was_found():
+    device = FakeDevice({"good": 1.1})
+    device.breaking, device.dead_after = {"bad=1"}, 1
+    search, done, _ = run([change("bad"), change("good")], device)
+    assert (done.champion, done.lost) == (BASELINE, True)
+    assert "no answer" in done.reason
+    assert search.contenders["bad=1"].dropped.why == "crashed"
+
+
+def test_the_baseline_may_break_once_and_not_twice():
+    class Shaky(FakeDevice):
+        def do(self, instruction, search):
+            if isinstance(instruction, TakeUnit) and self.crashes < self.most and search.units == 2:
+                self.crashes += 1
+                yield DeviceCrashed(BASELINE, "SIGSEGV")
+            else:
+                yield from super().do(instruction, search)
+
+    for most, champion in ((1, "good=1"), (2, BASELINE)):
+        device = Shaky({"good": 1.1})
+        device.most = most
+        search, done, _ = run([change("good"), change("null")], device)
+        assert done.champion == champion
+        assert (search.baseline.dropped is not None) == (most == 2)
+
+
+def test_a_search_that_was_cut_after_a_crash_asks_the_device_first():
+    search = TuneSearch([change("bad")], TuneLimits(100.0), 1)
+    for event in (VariantMade(BASELINE, "b", 1), VariantMade("bad=1", "x", 1), VariantTried(BASELINE)):
+        search.tell(event)
+    search.tell(DeviceCrashed("bad=1", "SIGABRT"))
+    assert search.next() == ProbeDevice("bad=1")
+    known = KnownEvents([DeviceProbed("other", None), DeviceProbed("bad=1", None)])
+    search.tell(known.take(search.next()))
+    assert isinstance(search.next(), SearchDone)
 
 
 def test_passes_have_places_of_their_own():
