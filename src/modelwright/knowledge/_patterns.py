@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from modelwright._dataclass import dataclass
 from modelwright.graph import Graph
-from modelwright.knowledge._wiring import Wiring, attribute
+from modelwright.knowledge._links import NodeLinks, attribute
 
 if TYPE_CHECKING:
     from onnx import NodeProto
@@ -30,12 +30,12 @@ class Pattern:
     name: str
     passes: tuple[str, ...]
     says: str
-    found: Callable[[Wiring], list[NodeProto]]
+    found: Callable[[NodeLinks], list[NodeProto]]
 
 
 def pattern_counts(graph: Graph) -> dict[str, int]:
     """How often each is there; what is not there is left out."""
-    wiring = Wiring(graph)
+    wiring = NodeLinks(graph)
     counts = {pattern.name: len(pattern.found(wiring)) for pattern in PATTERNS}
     return {name: count for name, count in counts.items() if count}
 
@@ -48,7 +48,7 @@ def patterns_for(name: str) -> tuple[Pattern, ...]:
 # --- activations ------------------------------------------------------------------------------------------------------
 
 
-def _erf_gelus(wires: Wiring) -> list[NodeProto]:
+def _erf_gelus(wires: NodeLinks) -> list[NodeProto]:
     """Exporters divide by the root of two, or multiply by its inverse."""
     found = []
     for erf in wires.of("Erf"):
@@ -60,16 +60,16 @@ def _erf_gelus(wires: Wiring) -> list[NodeProto]:
     return found
 
 
-def _bias_gelus(wires: Wiring) -> list[NodeProto]:
+def _bias_gelus(wires: NodeLinks) -> list[NodeProto]:
     starts = [*_erf_gelus(wires), *wires.of("Gelu")]
     return [node for node in starts if any(_is_bias(wires, add) for add in wires.makers(node, "Add"))]
 
 
-def _tanh_gelus(wires: Wiring) -> list[NodeProto]:
+def _tanh_gelus(wires: NodeLinks) -> list[NodeProto]:
     return [node for node in wires.of("Tanh") if any(_is(one, 0.044715) for one in _scalars_above(wires, node, 5))]
 
 
-def _quick_gelus(wires: Wiring) -> list[NodeProto]:
+def _quick_gelus(wires: NodeLinks) -> list[NodeProto]:
     """x * Sigmoid(a * x): the gate closes on the very value it comes from."""
     found = []
     for sigmoid in wires.of("Sigmoid"):
@@ -84,7 +84,7 @@ def _quick_gelus(wires: Wiring) -> list[NodeProto]:
 # --- normalization ----------------------------------------------------------------------------------------------------
 
 
-def _layer_norms(wires: Wiring) -> list[NodeProto]:
+def _layer_norms(wires: NodeLinks) -> list[NodeProto]:
     """x - mean(x), with the mean on either side, then the root of the mean of its square."""
     found = []
     for minus in wires.of("Sub"):
@@ -94,14 +94,14 @@ def _layer_norms(wires: Wiring) -> list[NodeProto]:
     return found
 
 
-def _rms_norms(wires: Wiring) -> list[NodeProto]:
+def _rms_norms(wires: NodeLinks) -> list[NodeProto]:
     """The same without a mean that is taken off first."""
     plain = {node.output[0] for node in _layer_norms(wires)}
     squares = [node for node in wires.of("Pow", "Mul") if _squared(wires, node) not in (None, *plain)]
     return [node for node in squares if _is_root_of_mean(wires, node)]
 
 
-def _skip_layer_norms(wires: Wiring) -> list[NodeProto]:
+def _skip_layer_norms(wires: NodeLinks) -> list[NodeProto]:
     """A sum of two computed values, which goes on to the next sum as well, in front of a layer normalization."""
     norms = {node.input[0] for node in wires.of("LayerNormalization")}
     norms |= {mean.input[0] for node in _layer_norms(wires) for mean in wires.makers(node, "ReduceMean")}
@@ -111,36 +111,36 @@ def _skip_layer_norms(wires: Wiring) -> list[NodeProto]:
 # --- attention and products -------------------------------------------------------------------------------------------
 
 
-def _attentions(wires: Wiring) -> list[NodeProto]:
+def _attentions(wires: NodeLinks) -> list[NodeProto]:
     """A softmax between two products of computed values, not the one behind a classifier."""
     return [node for node in wires.of("Softmax") if _scores(wires, node) and _weighs(wires, node)]
 
 
-def _scores(wires: Wiring, softmax: NodeProto) -> bool:
+def _scores(wires: NodeLinks, softmax: NodeProto) -> bool:
     return any(len(wires.computed(one)) == 2 for one in _above(wires, softmax, "MatMul", 4))
 
 
-def _weighs(wires: Wiring, softmax: NodeProto) -> bool:
+def _weighs(wires: NodeLinks, softmax: NodeProto) -> bool:
     takers = [*wires.takers(softmax, "MatMul")]
     takers += [one for node in wires.takers(softmax, *_BETWEEN) for one in wires.takers(node, "MatMul")]
     return any(len(wires.computed(one)) == 2 for one in takers)
 
 
-def _bias_softmaxes(wires: Wiring) -> list[NodeProto]:
+def _bias_softmaxes(wires: NodeLinks) -> list[NodeProto]:
     adds = (wires.maker(node.input[0], "Add") for node in wires.of("Softmax"))
     return [add for add in adds if add is not None and wires.scalar(add) is None]
 
 
-def _biased_matmuls(wires: Wiring) -> list[NodeProto]:
+def _biased_matmuls(wires: NodeLinks) -> list[NodeProto]:
     found = ((node, wires.sole(node, "Add")) for node in wires.of("MatMul") if wires.is_constant(node.input[1]))
     return [node for node, add in found if add is not None and _is_bias(wires, add)]
 
 
-def _transposed_matmuls(wires: Wiring) -> list[NodeProto]:
+def _transposed_matmuls(wires: NodeLinks) -> list[NodeProto]:
     return [node for node in wires.of("MatMul") if any(map(_swaps_last, wires.makers(node, "Transpose")))]
 
 
-def _scaled_matmuls(wires: Wiring) -> list[NodeProto]:
+def _scaled_matmuls(wires: NodeLinks) -> list[NodeProto]:
     found = []
     for node in wires.of("MatMul"):
         around = [*wires.makers(node, "Mul", "Div"), wires.sole(node, "Mul", "Div")]
@@ -149,12 +149,12 @@ def _scaled_matmuls(wires: Wiring) -> list[NodeProto]:
     return found
 
 
-def _transposed_gemms(wires: Wiring) -> list[NodeProto]:
+def _transposed_gemms(wires: NodeLinks) -> list[NodeProto]:
     gemms = wires.of("Gemm")
     return [node for node in gemms if wires.makers(node, "Transpose") or wires.sole(node, "Transpose") is not None]
 
 
-def _summed_gemms(wires: Wiring) -> list[NodeProto]:
+def _summed_gemms(wires: NodeLinks) -> list[NodeProto]:
     """One that adds nothing yet."""
     return [node for node in wires.of("Gemm") if len(node.input) < 3 and wires.sole(node, "Add") is not None]
 
@@ -162,29 +162,29 @@ def _summed_gemms(wires: Wiring) -> list[NodeProto]:
 # --- convolutions -----------------------------------------------------------------------------------------------------
 
 
-def _conv_then(kind: str) -> Callable[[Wiring], list[NodeProto]]:
+def _conv_then(kind: str) -> Callable[[NodeLinks], list[NodeProto]]:
     """Folded into the weights, so what comes after must be constant."""
 
-    def found(wires: Wiring) -> list[NodeProto]:
+    def found(wires: NodeLinks) -> list[NodeProto]:
         pairs = ((node, wires.sole(node, kind)) for node in wires.of("Conv"))
         return [node for node, after in pairs if after is not None and len(wires.computed(after)) == 1]
 
     return found
 
 
-def _conv_add_activations(wires: Wiring) -> list[NodeProto]:
+def _conv_add_activations(wires: NodeLinks) -> list[NodeProto]:
     sums = ((node, wires.sole(node, "Add")) for node in wires.of("Conv"))
     return [node for node, add in sums if add is not None and wires.sole(add, *_ACTIVATIONS) is not None]
 
 
-def _then(kind: str, *after: str) -> Callable[[Wiring], list[NodeProto]]:
+def _then(kind: str, *after: str) -> Callable[[NodeLinks], list[NodeProto]]:
     return lambda wires: [node for node in wires.of(kind) if wires.sole(node, *after) is not None]
 
 
 # --- shapes -----------------------------------------------------------------------------------------------------------
 
 
-def _idle_slices(wires: Wiring) -> list[NodeProto]:
+def _idle_slices(wires: NodeLinks) -> list[NodeProto]:
     """From the beginning to beyond the end, one by one."""
     found = []
     for node in wires.of("Slice"):
@@ -197,16 +197,16 @@ def _idle_slices(wires: Wiring) -> list[NodeProto]:
     return found
 
 
-def _idle_expands(wires: Wiring) -> list[NodeProto]:
+def _idle_expands(wires: NodeLinks) -> list[NodeProto]:
     shapes = ((node, wires.numbers(node.input[1])) for node in wires.of("Expand"))
     return [node for node, shape in shapes if shape is not None and set(shape) <= {1.0}]
 
 
-def _constant_unsqueezes(wires: Wiring) -> list[NodeProto]:
+def _constant_unsqueezes(wires: NodeLinks) -> list[NodeProto]:
     return [node for node in wires.of("Unsqueeze") if wires.is_constant(node.input[0])]
 
 
-def _meeting_transposes(wires: Wiring) -> list[NodeProto]:
+def _meeting_transposes(wires: NodeLinks) -> list[NodeProto]:
     """Two of them with nothing in between that minds the order."""
     found = []
     for node in wires.of("Transpose"):
@@ -216,7 +216,7 @@ def _meeting_transposes(wires: Wiring) -> list[NodeProto]:
     return found
 
 
-def _high_ranks(wires: Wiring) -> list[NodeProto]:
+def _high_ranks(wires: NodeLinks) -> list[NodeProto]:
     moves = [node for node in wires.of("Transpose") if len(attribute(node, "perm")) > 4]
     return [node for node in moves if wires.makers(node, "Reshape") and wires.sole(node, "Reshape") is not None]
 
@@ -228,7 +228,7 @@ def _is(number: float | None, wanted: float) -> bool:
     return number is not None and math.isclose(number, wanted, rel_tol=1e-3)
 
 
-def _is_bias(wires: Wiring, add: NodeProto) -> bool:
+def _is_bias(wires: NodeLinks, add: NodeProto) -> bool:
     tensors = [wires.constant(name) for name in add.input]
     return any(tensor is not None and len(tensor.dims) == 1 for tensor in tensors)
 
@@ -239,30 +239,30 @@ def _swaps_last(node: NodeProto) -> bool:
     return rank >= 2 and order == [*range(rank - 2), rank - 1, rank - 2]
 
 
-def _squared(wires: Wiring, node: NodeProto) -> str | None:
+def _squared(wires: NodeLinks, node: NodeProto) -> str | None:
     """The value that this is the square of."""
     if node.op_type == "Mul":
         return node.input[0] if len(node.input) == 2 and node.input[0] == node.input[1] else None
     return node.input[0] if node.op_type == "Pow" and wires.numbers(node.input[1]) == [2.0] else None
 
 
-def _squares_of(wires: Wiring, name: str) -> list[NodeProto]:
+def _squares_of(wires: NodeLinks, name: str) -> list[NodeProto]:
     return [node for node in wires.of("Pow", "Mul") if _squared(wires, node) == name]
 
 
-def _is_root_of_mean(wires: Wiring, square: NodeProto) -> bool:
+def _is_root_of_mean(wires: NodeLinks, square: NodeProto) -> bool:
     means = wires.takers(square, "ReduceMean")
     return any(wires.takers(add, "Sqrt") for mean in means for add in wires.takers(mean, "Add"))
 
 
-def _above(wires: Wiring, node: NodeProto, kind: str, steps: int) -> Iterator[NodeProto]:
+def _above(wires: NodeLinks, node: NodeProto, kind: str, steps: int) -> Iterator[NodeProto]:
     yield from wires.makers(node, kind)
     if steps:
         for one in wires.makers(node, *_BETWEEN):
             yield from _above(wires, one, kind, steps - 1)
 
 
-def _scalars_above(wires: Wiring, node: NodeProto, steps: int) -> Iterator[float | None]:
+def _scalars_above(wires: NodeLinks, node: NodeProto, steps: int) -> Iterator[float | None]:
     for one in wires.makers(node, "Mul", "Add", "Pow"):
         yield wires.scalar(one)
         if steps:

@@ -17,7 +17,7 @@ else:
 _OURS = ("", "ai.onnx", "com.microsoft")
 
 
-class Wiring:
+class NodeLinks:
     """Who makes and who takes each value. A constant is one that needs no run: an initializer or a Constant node."""
 
     def __init__(self, graph: Graph) -> None:
