@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from modelwright.api.publish import publish, pull, verify
     from modelwright.api.read import open_build, read
     from modelwright.api.repair import repair
+    from modelwright.api.sweep import sweep
     from modelwright.api.tune import tune
     from modelwright.errors import WrightError
     from modelwright.measure import Arm
@@ -59,6 +60,7 @@ _WHERE = {
     "pull": ("api.publish", "pull"),
     "read": ("api.read", "read"),
     "repair": ("api.repair", "repair"),
+    "sweep": ("api.sweep", "sweep"),
     "tune": ("api.tune", "tune"),
     "verify": ("api.publish", "verify"),
 }
@@ -90,6 +92,7 @@ __all__ = [
     "pull",
     "read",
     "repair",
+    "sweep",
     "tune",
     "verify",
 ]

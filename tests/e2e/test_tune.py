@@ -122,3 +122,18 @@ def test_rows_that_found_the_ranges_of_a_variant_do_not_judge_it(wright, tmp_pat
     row = rows(answer)["precision=w8a8"]
     assert row["word"] == "gate"
     assert "give more rows" in row["reason"]
+
+
+def test_several_targets_are_tuned_and_what_was_answered_is_not_run_again(wright, tmp_path):
+    models.save(models.mlp(), tmp_path)
+    words = ("tune", "model.onnx", "--target", "cpu", "--target", "cpu:isa=avx2", "--axis", "denormals")
+    words = (*words, "--objective", "size", "--json")
+    first, again = wright(*words), wright(*words)
+    assert (first.code, again.code) == (0, 0), first.err
+    assert [row["fresh"] for row in first.json["rows"]] == [True, True]
+    assert [row["fresh"] for row in again.json["rows"]] == [False, False]
+    (portfolio,) = again.json["portfolios"]
+    assert portfolio == first.json["portfolios"][0]
+    assert {one["word"] for one in portfolio["artifacts"]} == {"portable"}
+    assert [(one["missing"], one["same_file"]) for one in portfolio["chain"]] == [([], True), (["cpu"], True)]
+    assert wright(*words, "-o", "out").code == 2

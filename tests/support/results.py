@@ -35,7 +35,16 @@ from modelwright.measure import (
 )
 from modelwright.pipeline import Analyses, Analysis, Suggestion, TriedChange
 from modelwright.repairs import FixResult, FixRow, FixScore
-from modelwright.search import TuneResult, TuneRow
+from modelwright.search import (
+    CarriedArtifact,
+    FallbackStep,
+    Portfolio,
+    PortfolioRow,
+    SweepRow,
+    TuneResult,
+    TuneRow,
+    TuneSweep,
+)
 from modelwright.targets import BoundaryCopy, EpShare, LeftNode, PlacedNode, Placement, Refusal
 
 T = TypeVar("T")
@@ -365,6 +374,24 @@ def tune() -> TuneResult:
     return made(TuneResult, model=f"net{HOSTILE}.onnx", target="cpu", champion="threads=1", timed=True, rows=rows)
 
 
+def sweep() -> TuneSweep:
+    row = PortfolioRow(f"+pass_{HOSTILE}", (0.1, None), 0.1, None, front=True)
+    out = PortfolioRow("+other", (0.2, None), 0.2, "placement for qnn-npu: it leaves 3 more nodes to the CPU")
+    artifacts = (CarriedArtifact("cpu", "baseline", "portable", "standard ONNX, nothing compiled"),)
+    chain = (
+        FallbackStep((), "cpu", True, "cpu", "opened and run"),
+        FallbackStep(("cpu",), "dml-gpu", False, None, HOSTILE),
+    )
+    found = Portfolio(
+        f"net{HOSTILE}.onnx", ("cpu", "qnn-npu"), row.label, 0.1, "by screenings", (row, out), artifacts, chain
+    )
+    rows = (
+        SweepRow(f"net{HOSTILE}", "cpu", tune(), None, fresh=True),
+        SweepRow("other", "cpu", None, f"not there {HOSTILE}", fresh=True),
+    )
+    return made(TuneSweep, rows=rows, portfolios=(found,), spent_s=12.0)
+
+
 def every_page() -> dict[str, str]:
     """The pages by name, all of them."""
     from modelwright.report.html import page
@@ -377,6 +404,7 @@ def every_page() -> dict[str, str]:
         "eval": page(evaluation()),
         "perf": page(perf(60)),
         "repair": page(fix()),
+        "sweep": page(sweep()),
         "trace": page(trace()),
         "tune": page(tune()),
     }

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from modelwright.measure import CompareResult, PerfResult
     from modelwright.pipeline import Analyses, Builds
     from modelwright.repairs import Repaired
-    from modelwright.search import TuneResult
+    from modelwright.search import TuneResult, TuneSweep
     from modelwright.store import FileEntry
 else:
     diagnosis = lazy("modelwright.diagnosis")
@@ -164,6 +164,13 @@ def _tune(result: TuneResult, given: Mapping[str, Any]) -> Facts:
     )
 
 
+def _sweep(result: TuneSweep, given: Mapping[str, Any]) -> Facts:
+    done = [row.result for row in result.rows if row.result is not None]
+    models = tuple(RecordedModel("model", row.name, row.result.files) for row in result.rows if row.result is not None)
+    word = f"{len(done)} of {len(result.rows)} searches have an answer"
+    return Facts("sweep-1", models, _unique(row.target for row in result.rows), (), RecordedVerdict(word, _BY_JUDGE))
+
+
 def _experiment(result: ExperimentResult, given: Mapping[str, Any]) -> Facts:
     return Facts(
         "experiment-1",
@@ -182,6 +189,7 @@ KINDS: Mapping[str, Kind] = {
     "build": Kind(lambda: pipeline.Builds, _build),
     "repair": Kind(lambda: repairs.Repaired, _repair),
     "tune": Kind(lambda: search.TuneResult, _tune),
+    "sweep": Kind(lambda: search.TuneSweep, _sweep),
     "experiment": Kind(lambda: knowledge.ExperimentResult, _experiment),
 }
 

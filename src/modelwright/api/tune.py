@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from modelwright import pipeline, search
+from modelwright._dataclass import dataclass
 from modelwright.api._accuracy import refuse_unlabelled
 from modelwright.api._inputs import data_for, input_choice
 from modelwright.api._kept import kept, verb
@@ -17,12 +18,70 @@ from modelwright.data import drawing
 from modelwright.errors import WrightError
 from modelwright.judge import Allowance, as_allowance
 from modelwright.knowledge import KnowledgeBase, learn
-from modelwright.models import Source, SourceChoices
-from modelwright.pipeline import RecipeChoices
+from modelwright.models import HfSource, OnnxSource, Source, SourceChoices
+from modelwright.pipeline import Layer, RecipeChoices
 from modelwright.search import DeviceLostError, Objective, TuneInterrupted, TuneLimits, TuneOptions, TuneResult
 from modelwright.store import Store
 from modelwright.targets import Target, parse_target
 from modelwright.vocabulary import Data, OnProgress, as_data
+
+
+@dataclass(frozen=True)
+class TuneSubject:
+    """One model for one target, with everything that a search is asked."""
+
+    source: OnnxSource | HfSource
+    target: Target
+    choices: RecipeChoices
+    options: TuneOptions
+    layer: Layer
+
+    def answer_file(self, store: Store) -> Path:
+        return search.answer_file(self.source, self.target, self.choices, self.options, layer=self.layer, store=store)
+
+
+@dataclass(frozen=True)
+class TuneWish:
+    """What is asked of every search of a call."""
+
+    limits: TuneLimits
+    recipe: AnyRecipe | None
+    precision: str | None
+    data: Data | str | None
+    task: str | None
+    max_drop: str | float | Allowance | None
+    axes: Sequence[str]
+    forbid: Sequence[str]
+    only: Sequence[str]
+    add: Sequence[str]
+    batch: int | None
+    dims: Mapping[str, int] | None
+    threads: int | None
+    again: bool
+    wait: bool
+
+    def about(self, model: str | Path | Source, target: str | Target | None) -> TuneSubject:
+        """Asked about one model for one target."""
+        source, layer = buildable(model, SourceChoices(self.task)), read_recipe(self.recipe)
+        options = TuneOptions(
+            limits=self.limits,
+            axes=tuple(self.axes),
+            forbid=tuple(self.forbid),
+            only=tuple(self.only),
+            add=tuple(self.add),
+            inputs=input_choice(data_for(self.data, source), self.batch, self.dims),
+            threads=self.threads,
+            max_drop=as_allowance(self.max_drop),
+            task=self.task or source.task,
+            wait=self.wait,
+            again=self.again,
+        )
+        data = None if self.data is None else as_data(self.data)
+        choices = RecipeChoices(precision=self.precision, data=data, dims=tuple((self.dims or {}).items()))
+        wanted = parse_target(target or str(layer.get("target", "cpu")))
+        if options.max_drop is not None:
+            refuse_unlabelled([pipeline.resolve_recipe(source, wanted, choices, layer)], options.task)
+        return TuneSubject(source, wanted, choices, options, layer)
 
 
 @verb
@@ -67,35 +126,28 @@ def tune(
     champion. What was measured is kept as it happens: the same call goes on after a kill, `again` starts anew. Raises
     TuneInterrupted, with where it stood as `partial`, when it ends early.
     """
-    source = buildable(model, SourceChoices(task))
-    layer = read_recipe(recipe)
     limits = TuneLimits(budget_s, min_effect, alpha, tuple(by), objective, max_memory, max_latency_ms)
-    options = TuneOptions(
-        limits=limits,
-        axes=tuple(axes),
-        forbid=tuple(forbid),
-        only=tuple(only),
-        add=tuple(add),
-        inputs=input_choice(data_for(data, source), batch, dims),
-        threads=threads,
-        max_drop=as_allowance(max_drop),
-        task=task or source.task,
-        wait=wait,
-        again=again,
+    wish = TuneWish(
+        limits, recipe, precision, data, task, max_drop, axes, forbid, only, add, batch, dims, threads, again, wait
     )
-    choices = RecipeChoices(
-        precision=precision, data=None if data is None else as_data(data), dims=tuple((dims or {}).items())
-    )
-    wanted = parse_target(target or str(layer.get("target", "cpu")))
-    if options.max_drop is not None:
-        refuse_unlabelled([pipeline.resolve_recipe(source, wanted, choices, layer)], options.task)
-    folder = None if output is None else Path(output)
+    return searched(wish.about(model, target), store, on_progress, output=output, overwrite=overwrite)
+
+
+def searched(
+    about: TuneSubject,
+    store: Store | None,
+    on_progress: OnProgress | None,
+    *,
+    output: str | Path | None = None,
+    overwrite: bool = False,
+) -> TuneResult:
+    """The search done, its answer kept and what it proved drafted."""
+    folder, source, options = None if output is None else Path(output), about.source, about.options
     with opened(store) as place, drawing(place.root.parent):
         pipeline.check_folder(source, folder, store=place, overwrite=overwrite)
+        given = (source, about.target, about.choices, options)
         try:
-            result, build = search.tune(
-                source, wanted, choices, options, layer=layer, store=place, on_progress=on_progress
-            )
+            result, build = search.tune(*given, layer=about.layer, store=place, on_progress=on_progress)
         except (TuneInterrupted, DeviceLostError) as early:
             early.partial = kept(early.partial)
             raise

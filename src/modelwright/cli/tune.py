@@ -24,10 +24,11 @@ from modelwright.cli._options import (
     verb_options,
 )
 from modelwright.cli._types import Duration, Milliseconds, Quantile, Share, Size
+from modelwright.errors import UsageError
 
 if TYPE_CHECKING:
     from modelwright.report import knowledge as report
-    from modelwright.search import TuneResult
+    from modelwright.search import TuneResult, TuneSweep
     from modelwright.targets import Target
 else:
     report = lazy("modelwright.report.knowledge")
@@ -98,10 +99,33 @@ def command(
 
     Another precision takes part only with real --data. A target that is only simulated here is tuned for placement and
     size. The same command goes on after a kill.
+
+    With several targets each is tuned, and the answer says what to take for all of them: one recipe by its worst case,
+    one each, or a front; where each champion can go, and what runs when an EP is missing.
     """
+    if targets is not None and len(targets) > 1:
+        return _for_all([model], targets, output, out, said)
     call = VerbCall("tune", model, one_target(targets), output=output, **said)
     also = (lambda result: report.render_insights(result.insights, out.console(sys.stdout))) if explain else _nothing
     return answer(call, out, Answering(code=_code, progress=kept_lines, also=_nothing if out.json else also))
+
+
+def _for_all(
+    models: list[str], targets: tuple[Target, ...], output: Path | None, out: Output, said: dict[str, Any]
+) -> int:
+    if output is not None:
+        raise UsageError(
+            "-o takes one champion", cause="here are several searches", fix="tune each target alone with its own -o"
+        )
+    asked = {name: value for name, value in said.items() if name != "overwrite"}
+    call = VerbCall("sweep", models, [str(target) for target in targets], **asked)
+    return answer(call, out, Answering(code=_all_code, progress=kept_lines))
+
+
+def _all_code(found: TuneSweep) -> int:
+    """No where one says no, cannot tell where one has no answer."""
+    codes = [CANNOT_TELL if row.result is None else _code(row.result) for row in found.rows]
+    return NO if NO in codes else max(codes, default=0)
 
 
 def _code(found: TuneResult) -> int:

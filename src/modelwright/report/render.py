@@ -34,6 +34,7 @@ _RENDERERS = {
     "PullResult": "feeds.render_pull",
     "Repaired": "fix.render_fix",
     "TuneResult": "tune.render_tune",
+    "TuneSweep": "sweep.render_sweep",
     "Verified": "knowledge.render_verified",
 }
 _WIDTH = 110

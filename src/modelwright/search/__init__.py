@@ -1,21 +1,34 @@
 """The search for the configuration that is really best on a target, and its proof."""
 
 from modelwright.search._experiment import ChangeQuestion, experiment
+from modelwright.search._fallback import FallbackStep, fallback_chain
 from modelwright.search._latency import LatencyCheck
 from modelwright.search._limits import Objective, TuneLimits
-from modelwright.search._tune import tune
+from modelwright.search._portfolio import CarriedArtifact, Portfolio, PortfolioRow, portfolio
+from modelwright.search._sweep import SweepInterrupted, SweepRow, TuneSweep
+from modelwright.search._tune import answer_file, tune
 from modelwright.search._types import DeviceLostError, TuneInterrupted, TuneOptions, TuneResult, TuneRow
 
 __all__ = [
+    "CarriedArtifact",
     "ChangeQuestion",
     "DeviceLostError",
+    "FallbackStep",
     "LatencyCheck",
     "Objective",
+    "Portfolio",
+    "PortfolioRow",
+    "SweepInterrupted",
+    "SweepRow",
     "TuneInterrupted",
     "TuneLimits",
     "TuneOptions",
     "TuneResult",
     "TuneRow",
+    "TuneSweep",
+    "answer_file",
     "experiment",
+    "fallback_chain",
+    "portfolio",
     "tune",
 ]

@@ -9,13 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from modelwright import evaluation, measure
-from modelwright._installed import installed
-from modelwright._json import digest, plain
+from modelwright._json import digest
 from modelwright.errors import InputError, StoreError, WrightError
 from modelwright.evaluation import EvalOptions, NoRowsLeftError
 from modelwright.evidence import EnvironmentProbe
 from modelwright.judge import VerdictKind
-from modelwright.knowledge import AXES, Advice
+from modelwright.knowledge import AXES, Advice, operators_of
 from modelwright.measure import ArmFailed, Outputs
 from modelwright.models import HfSource, OnnxSource, model_files
 from modelwright.pipeline import (
@@ -47,19 +46,18 @@ from modelwright.search._events import (
     VariantTried,
 )
 from modelwright.search._journal import SearchJournal
+from modelwright.search._key import question_key, search_folder, search_key
 from modelwright.search._machine import TuneSearch
 from modelwright.search._space import added, chosen, pinned, precision_of, refuse_unknown, single_changes
 from modelwright.search._types import DeviceLostError, TuneInterrupted, TuneOptions, TuneResult
 from modelwright.search._variant import Variant
 from modelwright.search._workshop import Job, Workshop
 from modelwright.store import Store
-from modelwright.targets import Target, read_cpu
+from modelwright.targets import Target
 from modelwright.vocabulary import OnProgress, Progress, silent
 from modelwright.worker import ChildError
 
 Work = MakeVariants | TryVariants | TakeUnit | RebuildVariant | ProbeDevice
-_FOLDER = "searches"
-_SHAPES = ("onnxruntime", "onnx", "numpy")
 _FORECAST_AT = 3
 _SHORT = 12
 _UNKNOWN = "its accuracy is unknown without real data"
@@ -80,14 +78,14 @@ def tune(
     What was measured is written down as it happens: after a kill the same call goes on. Raises TuneInterrupted, with
     where it stood, when somebody ends it early.
     """
-    tell, recipe = on_progress or silent, resolve_recipe(source, target, choices, layer)
-    options = _with_table(options, recipe.tune or TuneTable())
-    refuse_unknown(options.axes, options.forbid, options.only)
-    own, pins = added(options.add), pinned(recipe.tune.pin if recipe.tune is not None else ())
-    job = Job(source, target, recipe, choices, layer, options.inputs, options.threads, options.limits.by, pins)
+    tell = on_progress or silent
+    job, options = asked(source, target, choices, options, layer)
+    own = added(options.add)
     with Workshop(job, store, tell) as shop:
         tell(Progress("building the baseline"))
-        known = chosen(single_changes(recipe, target, shop.surroundings()), options.axes, options.forbid, options.only)
+        known = chosen(
+            single_changes(job.recipe, target, shop.surroundings()), options.axes, options.forbid, options.only
+        )
         advice = advice_for(known, shop.graph, target, store)
         variants = (*known, *own)
         if not variants:
@@ -97,6 +95,33 @@ def tune(
                 fix="allow more axes",
             )
         return _Tuning(shop, variants, advice, options, store, tell).run()
+
+
+def asked(
+    source: OnnxSource | HfSource, target: Target, choices: RecipeChoices, options: TuneOptions, layer: Layer
+) -> tuple[Job, TuneOptions]:
+    """What is tuned and how, with what the recipe says about searching; what can be wrong without a model is said."""
+    recipe = resolve_recipe(source, target, choices, layer)
+    options = _with_table(options, recipe.tune or TuneTable())
+    refuse_unknown(options.axes, options.forbid, options.only)
+    added(options.add)
+    pins = pinned(recipe.tune.pin if recipe.tune is not None else ())
+    job = Job(source, target, recipe, choices, layer, options.inputs, options.threads, options.limits.by, pins)
+    return job, options
+
+
+def answer_file(
+    source: OnnxSource | HfSource,
+    target: Target,
+    choices: RecipeChoices,
+    options: TuneOptions,
+    *,
+    layer: Layer,
+    store: Store,
+) -> Path:
+    """Where the record of the answer to this very question is noted."""
+    job, options = asked(source, target, choices, options, layer)
+    return search_folder(store) / f"{question_key(job, options)}.answer"
 
 
 def _with_table(options: TuneOptions, table: TuneTable) -> TuneOptions:
@@ -126,7 +151,7 @@ class _Tuning:
         tell: OnProgress,
     ) -> None:
         self.shop, self.options, self.tell = shop, options, tell
-        name = store.root.parent / _FOLDER / _key(shop.job, options)
+        name = search_folder(store) / search_key(shop.job, options)
         self.journal = SearchJournal(name.with_suffix(".jsonl"))
         seed = self.journal.begin(secrets.randbits(32))
         if options.again:
@@ -357,6 +382,8 @@ class _Tuning:
             insights=self.advice.insights,
             family=graph.family,
             mark=graph.mark,
+            precision=job.recipe.precision,
+            operators=tuple(operators_of(self.shop.file(variant))),
         )
 
 
@@ -371,21 +398,3 @@ def _crashed(variant: Variant, reason: str) -> VariantDropped:
 def _why(found: BuildResult) -> str:
     failed = [check for one in found.components for check in one.validation.checks if check.passed is False]
     return f"{failed[0].name}: {failed[0].detail}" if failed else "its gate failed"
-
-
-def _key(job: Job, options: TuneOptions) -> str:
-    """What a search is about. Neither its budget nor its axes are part of that: what was measured counts with more of
-    them too."""
-    return digest(
-        {
-            "source": job.source.identity(),
-            "recipe": plain(replace(job.recipe, tune=None)),
-            "pinned": sorted(map(str, job.pinned)),
-            "limits": plain(replace(options.limits, budget_s=0.0)),
-            "max_drop": [str(options.max_drop), options.task],
-            "inputs": [str(options.inputs.data), options.inputs.batch, dict(options.inputs.dims)],
-            "threads": options.threads,
-            "cpu": read_cpu().features,
-            "libraries": {name: installed(name) for name in _SHAPES},
-        }
-    )

@@ -65,7 +65,8 @@ class TuneResult(Result):
     units (`finding`) is claimed about it. `settings` are those of its session, as an arm of a comparison takes them.
     `fits` is whether it keeps `max_memory`, None where none was asked for, `latency` what it takes of that which was;
     `needed_s` is the budget that would do where the budget ended the search. `family` and `mark` are the class of the
-    model and the model by content; `insights` what was known beforehand."""
+    model and the model by content; `insights` what was known beforehand;
+    `precision` is the baseline's, `operators` are the champion's, by name."""
 
     kind: ClassVar[str] = "tune"
 
@@ -95,6 +96,8 @@ class TuneResult(Result):
     mark: str | None = None
     insights: tuple[Insight, ...] = ()
     latency: LatencyCheck | None = None
+    precision: str | None = None
+    operators: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     folder: str | None = None
 

@@ -9,7 +9,7 @@ from modelwright._lazy import lazy
 from modelwright.report.html._page import Page, framed
 
 if TYPE_CHECKING:
-    from modelwright.report.html import analysis, compare, debug, evaluation, perf, repair, trace, tune
+    from modelwright.report.html import analysis, compare, debug, evaluation, perf, repair, sweep, trace, tune
 else:
     analysis = lazy("modelwright.report.html.analysis")
     compare = lazy("modelwright.report.html.compare")
@@ -17,6 +17,7 @@ else:
     evaluation = lazy("modelwright.report.html.evaluation")
     perf = lazy("modelwright.report.html.perf")
     repair = lazy("modelwright.report.html.repair")
+    sweep = lazy("modelwright.report.html.sweep")
     trace = lazy("modelwright.report.html.trace")
     tune = lazy("modelwright.report.html.tune")
 
@@ -33,6 +34,7 @@ _PAGES: dict[str, Callable[..., Page]] = {
     "OpTrace": lambda result: trace.trace_page(result),
     "PerfResult": lambda result: perf.perf_page(result),
     "TuneResult": lambda result: tune.tune_page(result),
+    "TuneSweep": lambda result: sweep.sweep_page(result),
 }
 
 
