@@ -13,7 +13,7 @@ from modelwright._lazy import lazy
 from modelwright.farm.feeds._errors import FeedError
 from modelwright.farm.feeds._feed import Offered, OnBytes
 from modelwright.farm.feeds._names import path_name
-from modelwright.farm.feeds._package import LARGEST_DESCRIPTION, Package, Shipment, read_shipment
+from modelwright.farm.feeds._package import LARGEST_DESCRIPTION, Package, Shipment, package_in
 from modelwright.farm.feeds._shelves import BlobFeed
 from modelwright.models import FileDigest, file_digest
 
@@ -49,7 +49,8 @@ class FolderFeed(BlobFeed):
         with self._errors("list it"):
             self._require()
             found = [(path.read_bytes(), path.stat().st_mtime) for path in sorted(folder.glob("*.json"))]
-        return tuple(Offered(package, since) for data, since in found if (package := _named(data, model)) is not None)
+        named = [(package_in(data), since) for data, since in found]
+        return tuple(Offered(package, since) for package, since in named if package and package.model == model)
 
     def _place(self, package: Package) -> Path:
         return self._root / "models" / package.repository / f"{package.tag}.json"
@@ -107,14 +108,6 @@ class FolderFeed(BlobFeed):
                 cause=f"{error.strerror or type(error).__name__} at {error.filename or self._root}",
                 fix="check that the folder is there and that you may write to it",
             ) from error
-
-
-def _named(data: bytes, model: str) -> Package | None:
-    """What a description in a listing is about; a damaged one is no offer, and is told of when it is asked for."""
-    with contextlib.suppress(ValueError):
-        package = read_shipment(data).package
-        return package if package.model == model else None
-    return None
 
 
 @contextlib.contextmanager

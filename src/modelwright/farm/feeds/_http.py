@@ -29,7 +29,7 @@ _PAUSE_S = 0.3
 _LONGEST = 16 << 20
 _FAULTS: Mapping[int, FeedFault] = {401: "auth", 403: "auth", 407: "auth", 409: "conflict", 412: "conflict"}
 _BUSY = (408, 425, 429)
-_FIXES: Mapping[FeedFault, str] = {
+FIXES: Mapping[FeedFault, str] = {
     "auth": "log in again, and check that this account may write there",
     "conflict": "ask what is there under that name, and give another `version`",
     "unavailable": "check the address and the network, then run the same command again: it goes on where it stopped",
@@ -121,7 +121,7 @@ class Http:
     def _failed(self, method: str, url: str, status: int) -> FeedError:
         kind = fault_of(status)
         what = f"HTTP status {status} to {method} {_shown(url)}"
-        return FeedError(f"{self._address} answered {status}", kind=kind, cause=what, fix=_FIXES[kind])
+        return FeedError(f"{self._address} answered {status}", kind=kind, cause=what, fix=FIXES[kind])
 
     @contextlib.contextmanager
     def _failures(self, method: str, url: str) -> Iterator[None]:
@@ -137,7 +137,7 @@ class Http:
             raise self._silent(f"{why}, asked {method} {_shown(url)}") from error
 
     def _silent(self, cause: str) -> FeedError:
-        fix = _FIXES["unavailable"]
+        fix = FIXES["unavailable"]
         return FeedError(f"{self._address} does not answer", kind="unavailable", cause=cause, fix=fix)
 
 

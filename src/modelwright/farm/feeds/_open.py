@@ -10,7 +10,7 @@ from modelwright.errors import UsageError, did_you_mean
 from modelwright.farm.feeds._feed import Feed
 from modelwright.farm.feeds._folder import FolderFeed
 
-_KINDS = {"oci": "_oci:OciFeed", "oci+http": "_oci:OciFeed"}
+_KINDS = {"oci": "_oci:OciFeed", "oci+http": "_oci:OciFeed", "s3": "_s3:BucketFeed", "az": "_azure:AzureFeed"}
 _SCHEME = re.compile(r"([a-z][a-z0-9+]+)://(.*)", re.DOTALL)
 
 

@@ -116,6 +116,14 @@ def read_shipment(data: bytes) -> Shipment:
     return Shipment(package, content, files, {name: value for name, value in notes.items() if name not in named})
 
 
+def package_in(data: bytes | None) -> Package | None:
+    """What a description in a listing is about; a damaged one is no offer, and is told of when it is asked for."""
+    try:
+        return None if data is None else read_shipment(data).package
+    except ValueError:
+        return None
+
+
 def package_of(annotations: Mapping[str, str]) -> Package:
     """What a package is called, by its annotations; a KeyError where they do not say."""
     model, target, precision = (annotations[f"{_OURS}{name}"] for name in ("model", "target", "precision"))

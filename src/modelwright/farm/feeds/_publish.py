@@ -181,9 +181,12 @@ def _sent(feed: Feed, local: Shipment, folder: Path, count: ByteCount) -> bool:
 def _there_after_all(feed: Feed, local: Shipment, error: FeedError) -> bool:
     try:
         there = _same(feed, local)
-        return there is not None and not _unconfirmed(feed, there)
+        missing = () if there is None else _unconfirmed(feed, there)
     except FeedError as asked:
         raise (asked if asked.kind == "conflict" else error) from error
+    if missing and error.kind == "conflict":  # the name is taken for good, by what is damaged
+        raise corrupt(f"{feed.address} does not confirm {local.package}", f"it has other content: {', '.join(missing)}")
+    return there is not None and not missing
 
 
 def _same(feed: Feed, local: Shipment) -> Shipment | None:
