@@ -33,7 +33,18 @@ from bench.build_cost import measure
 from bench.passed import FLOAT, Made, builds
 from bench.written import write
 
-MODELS = ("fashion", "magika", "ppocr-cls", "wakeword", "lite0", "nudenet", "minilm", "ppocr-rec")
+MODELS = (
+    "fashion",
+    "magika",
+    "ppocr-cls",
+    "wakeword",
+    "slider-seg",
+    "orientation",
+    "lite0",
+    "nudenet",
+    "minilm",
+    "ppocr-rec",
+)
 NNCF = ("nncf==3.4.0", "openvino", "onnxruntime", "onnx")
 FEWEST = 5
 SAYS = "int8 brings no speed here"
