@@ -21,7 +21,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 PACKAGE = "src/modelwright/"
 BEFORE = "ea64f04"
-NEW_ROOMS = ("api", "evidence", "knowledge", "search", "testing")
+NEW_ROOMS = ("api", "evidence", "farm", "knowledge", "search", "support", "testing")
 _SILENT = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
 
 
