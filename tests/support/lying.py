@@ -127,7 +127,7 @@ def _handler(upstream, lies, seen, ended):  # noqa: C901 - one class, made for e
                 for start in range(0, len(data), 2048 if slow else max(1, len(data))):
                     self.wfile.write(data[start : start + (2048 if slow else len(data))])
                     if slow:
-                        time.sleep(0.05)
+                        time.sleep(0.15)
 
         def log_message(self, *words):
             pass

@@ -87,7 +87,7 @@ def test_listings_are_read_to_their_last_page(azure_feed, build, monkeypatch):
 
 @pytest.mark.parametrize("word", ["hang", "lost"])
 def test_what_was_committed_before_the_answer_was_lost_is_found_and_counted(state, build, word):
-    feed = AzureFeed("az", "org/project/feed", patience_s=5)
+    feed = AzureFeed("az", "org/project/feed", patience_s=15)
     lie(state, word, "artifacts universal publish", 1)
     sent = publish(feed, build)
     assert sent.recovered

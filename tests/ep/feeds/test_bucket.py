@@ -80,7 +80,7 @@ def test_a_server_error_that_passes_changes_nothing(host, name, build):
 
 def test_what_was_committed_before_the_answer_was_lost_is_found_and_counted(host, name, build):
     with lying(host, Lie("PUT", ".*/models/.*json.*", hang=True)) as (liar, _):
-        sent = publish(bucket(liar, name, stall_s=0.4), build)
+        sent = publish(bucket(liar, name, stall_s=1.5), build)
     assert sent.recovered
     assert set(sent.confirmed) == set(sent.files)
 
@@ -101,6 +101,6 @@ def test_a_listing_that_is_cut_short_never_means_that_nothing_was_published(host
 
 def test_slow_is_not_silent(host, name, build, tmp_path, store):
     with lying(host, Lie("PUT|GET", ".*/blobs/.*", slow=True)) as (liar, _):
-        publish(bucket(liar, name, stall_s=0.5), build)
-        back = pull(bucket(liar, name, stall_s=0.5), PackageQuery("org/model", "cpu"), tmp_path / "back", store=store)
+        publish(bucket(liar, name, stall_s=1.5), build)
+        back = pull(bucket(liar, name, stall_s=1.5), PackageQuery("org/model", "cpu"), tmp_path / "back", store=store)
     assert check_build(back.folder).whole

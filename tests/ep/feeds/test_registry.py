@@ -109,7 +109,7 @@ def test_one_bad_package_does_not_stop_the_others(host, name, build):
 
 
 def test_what_was_committed_before_the_answer_was_lost_is_found_and_counted(host, name, build):
-    with before(host, name, Lie("PUT", ".*/manifests/cpu.*", hang=True), stall_s=0.3) as feed:
+    with before(host, name, Lie("PUT", ".*/manifests/cpu.*", hang=True), stall_s=1.5) as feed:
         sent = publish(feed, build)
     assert sent.recovered
     assert set(sent.confirmed) == set(sent.files)
@@ -117,7 +117,7 @@ def test_what_was_committed_before_the_answer_was_lost_is_found_and_counted(host
 
 
 def test_a_file_whose_answer_was_lost_is_not_sent_again(host, name, build):
-    with before(host, name, Lie("PUT", ".*/blobs/uploads/.*", times=1, hang=True), stall_s=0.3) as feed:
+    with before(host, name, Lie("PUT", ".*/blobs/uploads/.*", times=1, hang=True), stall_s=1.5) as feed:
         sent = publish(feed, build)
     assert sent.bytes_sent == sum(file.size for file in sent.files)
 
@@ -185,7 +185,7 @@ def test_a_broken_download_goes_on_where_it_broke(host, name, build, tmp_path, s
 
 
 def test_slow_is_not_silent(host, name, build, tmp_path, store):
-    with before(host, name, Lie("PUT|GET", ".*/blobs/.*", slow=True), stall_s=0.5) as feed:
+    with before(host, name, Lie("PUT|GET", ".*/blobs/.*", slow=True), stall_s=1.5) as feed:
         publish(feed, build)
         back = pull(feed, PackageQuery("org/model", "cpu"), tmp_path / "back", store=store)
     assert check_build(back.folder).whole
