@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from modelwright.api.debug import debug
     from modelwright.api.evaluate import evaluate
     from modelwright.api.inspect import inspect
+    from modelwright.api.matrix import matrix, matrix_plan, matrix_status
     from modelwright.api.perf import perf
     from modelwright.api.publish import publish, pull, verify
     from modelwright.api.read import open_build, read
@@ -53,6 +54,9 @@ _WHERE = {
     "inspect": ("api.inspect", "inspect"),
     "kb": ("api", "kb"),
     "limited": ("worker", "limited"),
+    "matrix": ("api.matrix", "matrix"),
+    "matrix_plan": ("api.matrix", "matrix_plan"),
+    "matrix_status": ("api.matrix", "matrix_status"),
     "open_build": ("api.read", "open_build"),
     "perf": ("api.perf", "perf"),
     "plan": ("api.build", "plan"),
@@ -85,6 +89,9 @@ __all__ = [
     "inspect",
     "kb",
     "limited",
+    "matrix",
+    "matrix_plan",
+    "matrix_status",
     "open_build",
     "perf",
     "plan",

@@ -52,10 +52,10 @@ def _cells(page):
     return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "docs/python.md"], ids=lambda page: page.name)
-def test_the_python_of_a_page_runs_from_its_first_cell_to_its_last(tmp_path, page):
+@pytest.mark.parametrize("name", ["README.md", "docs/python.md", "docs/matrix.md"])
+def test_the_python_of_a_page_runs_from_its_first_cell_to_its_last(tmp_path, name):
     save(mlp(), tmp_path)
     np.savez(tmp_path / "samples.npz", x=np.random.default_rng(0).normal(size=(32, 4)).astype(np.float32))
-    story = "\n".join(_cells(page))
+    story = "\n".join(_cells(ROOT / name))
     done = subprocess.run([sys.executable, "-c", story], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -14,7 +14,7 @@ from support.results import every_page
 
 pytestmark = pytest.mark.skipif(find_browser() is None, reason="there is no Chromium")
 
-NAMES = ("analyze", "compare", "debug", "debug_fix", "eval", "perf", "repair", "trace", "tune")
+NAMES = ("analyze", "compare", "debug", "debug_fix", "eval", "matrix", "perf", "repair", "trace", "tune")
 SHOTS = os.environ.get("WRIGHT_SCREENSHOTS")
 # Nothing may hang over the right edge but what scrolls inside its own box.
 FITS = "document.documentElement.scrollWidth <= innerWidth && document.body.scrollWidth <= innerWidth"
@@ -79,6 +79,17 @@ def test_a_filter_leaves_what_it_names(browser, pages):
     browser.value("const box = document.querySelector('input[type=search]'); box.value = 'gelu'; box.oninput()")
     assert browser.value(SHOWN) == 6
     assert browser.value("document.querySelector('.found').textContent") == "6 shown"
+
+
+def test_a_matrix_of_200_models_is_sorted_by_target_and_filtered_by_class(browser, pages):
+    browser.open(pages / "matrix.html")
+    assert browser.value("document.querySelector('section table.findable').tBodies[0].rows.length") == 200
+    assert browser.value(SHOWN) == 200 + 1600
+    browser.value("document.querySelectorAll('section table.findable th button')[2].click()")
+    first = "document.querySelector('section table.findable tbody tr').cells[2].textContent"
+    assert browser.value(first).startswith("building")
+    browser.value("const box = document.querySelectorAll('input[type=search]')[1]; box.value = 'crash'; box.oninput()")
+    assert browser.value(SHOWN) == 200 + 5
 
 
 def test_the_graph_of_a_real_model_is_drawn(browser, wright, tmp_path):

@@ -392,6 +392,28 @@ def sweep() -> TuneSweep:
     return made(TuneSweep, rows=rows, portfolios=(found,), spent_s=12.0)
 
 
+def matrix(models: int = 200) -> Any:
+    """A model in 40 failed for an NPU, one in 50 could not be judged, and one is still at work."""
+    from modelwright.farm import EIGHT, CellFacts, CellFailure, CellStatus, MatrixCell, MatrixResult
+
+    facts = CellFacts("k" * 64, "d" * 64, 98_000_000, "w8a16", True, None, 0.99812, 120, 118, True, False, None, 41.0,
+                      62.5, 1 << 30, 3, 2, ("e" * 64, "f" * 64))  # fmt: skip
+    crash = CellFailure(
+        "crash", "The worker process of quantize failed.", "crashed with SIGSEGV", "see the log", "a.log"
+    )
+    cells = []
+    for number in range(models):
+        for target in EIGHT:
+            cell = MatrixCell(f"{number}{target}", f"organisation-{number % 7}/model-of-some-length-{number}", target)
+            if target == "qnn-npu" and number % 40 == 3:
+                cells.append(CellStatus(cell, "failed", attempt=1, failure=crash))
+            elif target == "openvino-npu" and number % 50 == 7:
+                cells.append(CellStatus(cell, "built", facts=dataclasses.replace(facts, gate=None)))
+            else:
+                cells.append(CellStatus(cell, "published" if number else "building", facts=facts if number else None))
+    return MatrixResult(tuple(cells), "oci://registry.example/models")
+
+
 def every_page() -> dict[str, str]:
     """The pages by name, all of them."""
     from modelwright.report.html import page
@@ -402,6 +424,7 @@ def every_page() -> dict[str, str]:
         "debug": page(debug()),
         "debug_fix": page(debug(60), fix()),
         "eval": page(evaluation()),
+        "matrix": page(matrix()),
         "perf": page(perf(60)),
         "repair": page(fix()),
         "sweep": page(sweep()),

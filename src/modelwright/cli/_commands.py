@@ -47,6 +47,7 @@ COMMANDS = (
     _command("optimize", "Make", "Run named graph passes; list them; see which ones fire."),
     _command("quantize", "Make", "Fewer bits, measured, compared with the original."),
     _command("compile", "Make", "An EPContext model for one chip, loaded and run."),
+    _command("matrix", "Make", "Many models for many targets, published; goes on where it was."),
     _command("perf", "Measure", "How fast a model runs on a target: latency, load, memory, placement."),
     _command("compare", "Measure", "Which of several arms is faster than the first, proven."),
     _command("tune", "Measure", "The configuration that is really best on a target, proven."),

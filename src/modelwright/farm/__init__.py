@@ -1,1 +1,79 @@
 """Many models for many targets: the matrix and its ledger, the machines that share the work, feeds to publish to."""
+
+from modelwright.farm._cells import (
+    EIGHT,
+    CellChoices,
+    CellGroup,
+    MatrixCell,
+    find_cell,
+    group_cells,
+)
+from modelwright.farm._list import (
+    AnyRows,
+    MatrixRow,
+    chosen_rows,
+    list_schema,
+    read_rows,
+)
+from modelwright.farm._orders import (
+    MatrixRecall,
+    last_order,
+    note_order,
+)
+from modelwright.farm._plan import (
+    plan_matrix,
+)
+from modelwright.farm._result import (
+    MatrixPlan,
+    MatrixResult,
+    MatrixTotals,
+    PlannedCell,
+)
+from modelwright.farm._run import (
+    MatrixRun,
+    MatrixWish,
+    is_settled,
+    statuses,
+)
+from modelwright.farm._states import (
+    CLASSES,
+    STATES,
+    CellFacts,
+    CellFailure,
+    CellState,
+    CellStatus,
+    FailureClass,
+)
+
+__all__ = [
+    "CLASSES",
+    "EIGHT",
+    "STATES",
+    "AnyRows",
+    "CellChoices",
+    "CellFacts",
+    "CellFailure",
+    "CellGroup",
+    "CellState",
+    "CellStatus",
+    "FailureClass",
+    "MatrixCell",
+    "MatrixPlan",
+    "MatrixRecall",
+    "MatrixResult",
+    "MatrixRow",
+    "MatrixRun",
+    "MatrixTotals",
+    "MatrixWish",
+    "PlannedCell",
+    "chosen_rows",
+    "find_cell",
+    "group_cells",
+    "is_settled",
+    "last_order",
+    "list_schema",
+    "note_order",
+    "plan_matrix",
+    "read_rows",
+    "statuses",
+]

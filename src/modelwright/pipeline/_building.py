@@ -120,6 +120,7 @@ class Building:
         if isinstance(source, OnnxSource):
             self._tell(Progress("reading the model", None, "import", source_name(source)))
             head = imported(source, import_model(store, Path(source.path), source_name(source)))
+            self._stack.enter_context(store.lease(head.result.artifact))
             self._jobs = [_Job(source, recipe, data[recipe.data], self._force) for recipe in recipes]
             return tuple(node for job in self._jobs for node in job.headed(head))
         here = source

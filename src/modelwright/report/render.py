@@ -27,6 +27,8 @@ _RENDERERS = {
     "KbExplanation": "knowledge.render_explanation",
     "FindingPromotion": "knowledge.render_promotion",
     "Inspection": "model.render_model",
+    "MatrixPlan": "matrix.render_matrix_plan",
+    "MatrixResult": "matrix.render_matrix",
     "PairInspection": "model.render_pair",
     "PerfResult": "perf.render_perf",
     "Plans": "build.render_plans",

@@ -26,7 +26,10 @@ from modelwright.store._session import Session
 if TYPE_CHECKING:
     import socket
     import sqlite3
+
+    import filelock
 else:
+    filelock = lazy("filelock")
     socket = lazy("socket")
     sqlite3 = lazy("sqlite3")
 
@@ -164,11 +167,15 @@ class Ledger:
 
 def _writer(root: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(root / FILE, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
-    if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
-        connection.execute("PRAGMA journal_mode = WAL")
-        for table in _TABLES:
-            connection.execute(table)
-        connection.execute("PRAGMA user_version = 1")
+    if _is_new(connection):
+        # Two processes that switch a new file to WAL at once get "locked" past any busy time-out.
+        with filelock.FileLock(root / "locks" / "ledger.lock"):
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("BEGIN IMMEDIATE")
+            for table in _TABLES:
+                connection.execute(table)
+            connection.execute("PRAGMA user_version = 1")
+            connection.execute("COMMIT")
     # A kill loses nothing; a power cut may lose the last events, and with them only what they say.
     connection.execute("PRAGMA synchronous = NORMAL")
     return connection
@@ -179,9 +186,18 @@ def _reader(root: Path) -> sqlite3.Connection | None:
     if not path.exists():
         return None
     how = "mode=ro" if path.with_name(f"{FILE}-wal").exists() else "immutable=1"
-    return sqlite3.connect(
+    connection = sqlite3.connect(
         f"{path.as_uri()}?{how}", timeout=_BUSY_S, isolation_level=None, check_same_thread=False, uri=True
     )
+    if _is_new(connection):  # somebody is about to make it
+        connection.close()
+        return None
+    return connection
+
+
+def _is_new(connection: sqlite3.Connection) -> bool:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return int(version) == 0
 
 
 def _worker() -> str:

@@ -264,6 +264,11 @@ def crash_after_user_code() -> None:
 
 
 @task
+def disk_full() -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@task
 def hide_full_disk(folder: str) -> None:
     try:
         raise OSError(errno.ENOSPC, "No space left on device")

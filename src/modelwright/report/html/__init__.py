@@ -9,12 +9,24 @@ from modelwright._lazy import lazy
 from modelwright.report.html._page import Page, framed
 
 if TYPE_CHECKING:
-    from modelwright.report.html import analysis, compare, debug, evaluation, perf, repair, sweep, trace, tune
+    from modelwright.report.html import (
+        analysis,
+        compare,
+        debug,
+        evaluation,
+        matrix,
+        perf,
+        repair,
+        sweep,
+        trace,
+        tune,
+    )
 else:
     analysis = lazy("modelwright.report.html.analysis")
     compare = lazy("modelwright.report.html.compare")
     debug = lazy("modelwright.report.html.debug")
     evaluation = lazy("modelwright.report.html.evaluation")
+    matrix = lazy("modelwright.report.html.matrix")
     perf = lazy("modelwright.report.html.perf")
     repair = lazy("modelwright.report.html.repair")
     sweep = lazy("modelwright.report.html.sweep")
@@ -31,6 +43,7 @@ _PAGES: dict[str, Callable[..., Page]] = {
     "EvalResult": lambda result: evaluation.eval_page(result),
     "FixResult": lambda result: repair.repair_page(result),
     "Repaired": lambda result: repair.repair_page(result.result),
+    "MatrixResult": lambda result: matrix.matrix_page(result),
     "OpTrace": lambda result: trace.trace_page(result),
     "PerfResult": lambda result: perf.perf_page(result),
     "TuneResult": lambda result: tune.tune_page(result),

@@ -1,0 +1,45 @@
+"""What the last matrix of a store was about: for whoever asks how it stands, and to try again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from modelwright._dataclass import dataclass
+from modelwright._json import digest, plain
+from modelwright._typed import typed
+from modelwright.errors import UsageError
+from modelwright.farm._cells import MatrixCell
+from modelwright.store import Ledger
+
+_ITEM = "matrix"
+_ASKED = "asked"
+
+
+@dataclass(frozen=True)
+class MatrixRecall:
+    """`given` is what the verb was called with."""
+
+    cells: tuple[MatrixCell, ...]
+    given: Mapping[str, Any]
+
+
+def note_order(ledger: Ledger, cells: Sequence[MatrixCell], given: Mapping[str, Any]) -> None:
+    """Once: a run that is gone on with asks for the same."""
+    note = {"cells": [plain(cell) for cell in cells], "given": plain(dict(given))}
+    mark = digest(note)
+    last = ledger.last(_ITEM)
+    if last is None or last.note.get("mark") != mark:
+        ledger.append(_ITEM, _ASKED, {**note, "mark": mark})
+
+
+def last_order(ledger: Ledger) -> MatrixRecall:
+    last = ledger.last(_ITEM)
+    if last is None:
+        raise UsageError(
+            "there is no matrix to tell about",
+            cause="none was run with this store",
+            fix="wright matrix run models.json, with the same MODELWRIGHT_HOME",
+        )
+    cells = tuple(typed(MatrixCell, cell) for cell in last.note["cells"])
+    return MatrixRecall(cells, dict(last.note["given"]))
