@@ -96,6 +96,11 @@ class Loopback:
         self._thread.join(60)
         self._guard.__exit__(None, None, None)
 
+    def lose(self, name: str) -> None:
+        """The worker is gone from one moment to the next, in the middle of whatever it does."""
+        closing = self._workers[name].close(timeout=0, executor_wait=False, reason="lost")
+        asyncio.run_coroutine_threadsafe(closing, self._loop).result(30)
+
     @contextlib.contextmanager
     def connected(self) -> Iterator[Cluster]:
         with Cluster(self.address, tls=self.tls) as cluster:

@@ -9,6 +9,7 @@ from typing import Any
 from modelwright import pipeline
 from modelwright._json import plain
 from modelwright.api._accuracy import refuse_unlabelled, with_accuracy
+from modelwright.api._elsewhere import executor_on
 from modelwright.api._kept import kept, verb
 from modelwright.api._opened import opened
 from modelwright.data import drawing
@@ -47,6 +48,8 @@ def build(
     trust_remote_code: bool = False,
     output: str | Path | None = None,
     overwrite: bool = False,
+    scheduler: str | None = None,
+    tls: str | Path | None = None,
     store: Store | None = None,
     on_progress: OnProgress | None = None,
 ) -> Builds:
@@ -56,7 +59,8 @@ def build(
     passes whose operators the target's EP does not claim. `provider_options` go to the EP wherever it compiles or is
     asked. `inputs` is how the finished model takes its images: bytes, channels last, not normalized. What the store has
     is not made again. `max_drop` is what may be lost of the metric of `task` on the labelled
-    `data`: "1%" of the model's own, 0.01 in its unit, "1pt".
+    `data`: "1%" of the model's own, 0.01 in its unit, "1pt". With `scheduler` (`tls://…`) the stages run on the workers
+    of that cluster, and what they make comes into this store; `tls` is the folder of this machine's certificates.
     """
     allowed = as_allowance(max_drop)
     source = buildable(model, SourceChoices(task, revision, trust_remote_code, random_weights))
@@ -72,14 +76,16 @@ def build(
         provider_options=tuple(sorted((provider_options or {}).items())),
         inputs=inputs,
     )
-    with opened(store) as place, drawing(place.root.parent):
+    with opened(store) as place, drawing(place.root.parent), executor_on(scheduler, tls) as executor:
         recipes = _recipes(source, targets, recipe, choices)
         if allowed is not None:
             refuse_unlabelled(recipes, task or source.task)
         folders = [_folder(output, recipe, len(recipes)) for recipe in recipes]
         for folder in folders:
             pipeline.check_folder(source, folder, store=place, overwrite=overwrite)
-        found = pipeline.build_all(source, recipes, store=place, on_progress=on_progress, force=force)
+        found = pipeline.build_all(
+            source, recipes, store=place, on_progress=on_progress, force=force, executor=executor
+        )
         failed = [item for item in found if isinstance(item, BuildFailure)]
         if len(failed) == len(found):
             raise failed[0].error

@@ -31,6 +31,7 @@ class Command(NamedTuple):
 
 
 _HF = ("torch", "transformers")
+_FARM = ("distributed", "cryptography")
 
 
 def _command(name: str, group: str, summary: str, requires: tuple[str, ...] = (), extra: str = "") -> Command:
@@ -59,6 +60,8 @@ COMMANDS = (
     _command("pull", "Keep", "One artifact back from a feed, every file checked."),
     _command("verify", "Keep", "Is a build folder still what was built?"),
     _command("cache", "Keep", "The store: where it is, what it holds, verify and prune it."),
+    _command("worker", "Keep", "Work for a cluster with this machine's EPs.", _FARM, "farm"),
+    _command("cluster", "Keep", "Many machines: certificates, scheduler, workers.", _FARM, "farm"),
     _command("runtime", "Keep", "Other interpreters for runtimes that replace onnxruntime."),
     _command("completion", "Keep", "Print the shell completion script."),
 )

@@ -9,6 +9,7 @@ import click
 
 from modelwright.cli._building import folder_options, run_build, words
 from modelwright.cli._call import VerbCall, answer
+from modelwright.cli._cluster import scheduler_options
 from modelwright.cli._completing import pass_names, precision_names
 from modelwright.cli._data import data_options, pixel_options
 from modelwright.cli._options import (
@@ -21,6 +22,7 @@ from modelwright.cli._options import (
     target_options,
     verb_options,
 )
+from modelwright.errors import UsageError
 
 if TYPE_CHECKING:
     from modelwright.targets import Target
@@ -52,13 +54,14 @@ if TYPE_CHECKING:
     help="What may be lost of the accuracy on labelled --data: 1pt, 1%, 0.01. Exit 1 when more is, 6 when undecided.",
 )
 @folder_options
+@scheduler_options
 @click.option("--plan", is_flag=True, help="Say what would run and what is in the store; run nothing.")
 @limit_options
 @verb_options
 def command(
     model: str, targets: tuple[Target, ...] | None, passes: str | None, dims: tuple[str, ...], plan: bool,
-    max_drop: str | None, force: bool, output: Path | None, overwrite: bool, about: dict[str, Any], out: Output,
-    **said: Any,
+    max_drop: str | None, force: bool, output: Path | None, overwrite: bool, scheduler: str | None, tls: Path | None,
+    about: dict[str, Any], out: Output, **said: Any,
 ) -> int:  # fmt: skip
     """Take a model to checked artifacts: export, optimize, quantize, validate, compile.
 
@@ -67,8 +70,10 @@ def command(
     far from the export (it is kept, and marked).
     """
     wanted = {**said, "passes": words(passes), "dims": parse_dims(dims) or None, **about}
+    if plan and scheduler:
+        raise UsageError("a plan asks no cluster", cause="--plan runs nothing", fix="leave --plan or --scheduler out")
     if plan:
         return answer(VerbCall("plan", model, targets, **wanted), out)
-    where = {"output": output, "overwrite": overwrite}
+    where = {"output": output, "overwrite": overwrite, "scheduler": scheduler, "tls": tls if scheduler else None}
     call = VerbCall("build", model, targets, **wanted, max_drop=max_drop, force=force, **where)
     return run_build("build", call, out)
