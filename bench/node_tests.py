@@ -32,7 +32,7 @@ from modelwright.data import DataSource
 from modelwright.errors import WrightError
 from modelwright.models import resolve
 from modelwright.pipeline import BuildFailure, RecipeChoices, build_all, resolve_recipe
-from modelwright.plans import ModelInput, NodeResult, Plan, Ref, model_paths, run_node
+from modelwright.plans import NodeResult, NodeSchedule, Plan, at_once, model_paths, run_node
 from modelwright.stages.optimize import OPTIMIZE
 from modelwright.stages.validate import VALIDATE, Gate, run_validate
 from modelwright.store import Store
@@ -225,17 +225,19 @@ class OneChild:
         self._worker = worker
 
     def run(self, plan: Plan, store: Store, on_progress: OnProgress | None = None) -> Iterator[NodeResult]:
-        ended: dict[str, NodeResult] = {}
-        for node in plan.nodes:
-            before = next((ended[one.id] for one in node.upstream if not ended[one.id].good), None)
-            ended[node.id] = NodeResult(node, left_out=before) if before else self._ended(node, ended, store)
-            yield ended[node.id]
+        schedule = NodeSchedule(plan)
+        while not schedule.finished:
+            node = schedule.ready()[0]
+            result = at_once(node, schedule, store)
+            if result is None:
+                schedule.begin(node)
+                result = self._ended(node, schedule, store)
+            schedule.end(result)
+            yield result
 
-    def _ended(self, node: Any, ended: dict[str, NodeResult], store: Store) -> NodeResult:
-        made = {name: ended[model.node.id].done for name, model in node.inputs.items() if isinstance(model, Ref)}
-        models = {**node.inputs, **{name: ModelInput(done.artifact) for name, done in made.items() if done}}
+    def _ended(self, node: Any, schedule: NodeSchedule, store: Store) -> NodeResult:
         try:
-            return NodeResult(node, run_node(store, node, models, None, self._worker))
+            return NodeResult(node, run_node(store, node, schedule.models(node), None, self._worker))
         except WrightError as error:
             return NodeResult(node, error=error)
 

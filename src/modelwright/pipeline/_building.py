@@ -143,7 +143,10 @@ class Building:
 
     def results(self) -> tuple[BuildResult | BuildFailure, ...]:
         found = [self.finished(number) for number in range(len(self._recipes))]
-        return tuple(one for one in found if one is not None)
+        done = tuple(one for one in found if one is not None)
+        if len(done) < len(found):
+            raise AssertionError("the executor left work undone that its plan asked for")
+        return done
 
 
 class _Job:
