@@ -3,7 +3,7 @@ PYTHON ?= python3.11
 PY := .venv/bin/python
 .DEFAULT_GOAL := help
 
-.PHONY: help install test test-fast lint format demo bench proof families docs screenshots clean
+.PHONY: help install test test-fast lint format demo bench proof breadth families docs screenshots clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -73,6 +73,9 @@ proof: .venv/.installed-hf ## the long proofs (minutes to hours); results go to 
 	$(PY) -m pytest -m proof -n 2
 	$(PY) bench/judge_proof.py
 	$(PY) -m bench aa_real planted equality two_runtimes real_repairs passed peers old_cpu kills fix_kills mutations node_tests tune_sim tune_kills tune_real
+
+breadth: .venv/.installed-hf ## every model type of transformers, shrunk: which become graphs (hours; goes on where it was ended)
+	$(PY) -m bench breadth
 
 families: .venv/.installed-hf ## export every supported model family (tiny configs) and print the table
 	$(PY) -m bench.families

@@ -41,6 +41,7 @@ PROOFS = (
     "tune_kills",
     "node_tests",
     "busy_test",
+    "breadth",
 )
 
 
