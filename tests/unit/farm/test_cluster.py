@@ -1,6 +1,7 @@
 """The same plan on a cluster: machines with stores of their own, over TLS on loopback."""
 
 import concurrent.futures
+import hashlib
 import queue
 import threading
 from dataclasses import replace
@@ -16,7 +17,7 @@ from modelwright.farm.cluster._wire import ShippedValue
 from modelwright.models import HfSource
 from modelwright.plans import Node, Plan, Ref, run_all
 from modelwright.stages.compile import COMPILE, CompileParams
-from modelwright.store import Store
+from modelwright.store import FileEntry, Store
 from modelwright.testing import ExecutorSuite
 from modelwright.testing import _executor_tasks as tasks
 from modelwright.testing._executor_tasks import TextParams
@@ -80,6 +81,17 @@ def test_content_reaches_a_worker_once(loopback, cluster, store):
         for hand in loopback.hands.values()
     ]
     assert max(received) <= 1
+
+
+def test_content_that_a_worker_lost_is_sent_again_when_it_asks(loopback, cluster, tmp_path):
+    path = tmp_path / "content"
+    path.write_bytes(b"content that may be lost")
+    file = FileEntry("content", "content", hashlib.sha256(path.read_bytes()).hexdigest(), path.stat().st_size)
+    for _ in range(2):
+        loopback.forget()
+        for worker in cluster.workers():
+            cluster.send(worker.address, file, path)
+        assert all(hand.store.blob(file.digest, file.size) for hand in loopback.hands.values())
 
 
 def test_code_from_the_wire_runs_on_no_worker_and_not_here(cluster, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import os
 import threading
 import time
@@ -59,7 +60,7 @@ class Cluster:
         self._workers: tuple[ClusterWorker, ...] = ()
         self._looked = 0.0
         self._sending: dict[tuple[str, str], threading.Lock] = {}
-        self._sent: set[tuple[str, str]] = set()
+        self._sent: dict[tuple[str, str], float] = {}
         self.id = f"wright-{os.urandom(8).hex()}"
         try:
             self.client = self._stack.enter_context(_connected(require_tls(scheduler), tls_folder(tls)))
@@ -111,12 +112,13 @@ class Cluster:
             raise LostWorkerError(str(error)) from None
 
     def send(self, address: str, file: FileEntry, path: Path) -> None:
-        """Content to a machine that lacks it, once, piece by piece."""
-        place = (address, file.digest)
+        """Content to a machine that lacks it, piece by piece; once where several ask for it at a time. A machine that
+        asks again has lost it since then: its word counts, not what was sent."""
+        place, asked = (address, file.digest), time.monotonic()
         with self._lock:
             turn = self._sending.setdefault(place, threading.Lock())
         with turn:
-            if place in self._sent:
+            if self._sent.get(place, -math.inf) >= asked:
                 return
             with path.open("rb") as stream:
                 offset = 0
@@ -131,7 +133,7 @@ class Cluster:
                     answer = self.call(address, calls.put_piece, self.id, written(file), offset, data)
                     checked(read(Reply, answer))
                     offset += max(1, len(data))
-            self._sent.add(place)
+            self._sent[place] = time.monotonic()
 
     def fetch(self, address: str, file: FileEntry, path: Path) -> None:
         """A file of a machine's store; anything but the content it is called after is refused and removed."""
