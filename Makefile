@@ -1,23 +1,25 @@
 # `make` alone lists the targets. Everything is installed into .venv and nowhere else, but for qemu-user and chromium by root.
 PYTHON ?= python3.11
 PY := .venv/bin/python
+# What a clone is tested with is what it was written with: a library that changes its ways overnight breaks no old commit.
+INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt
 .DEFAULT_GOAL := help
 
-.PHONY: help install test test-fast lint format demo bench proof breadth families docs screenshots clean
+.PHONY: help install test test-fast lint format demo bench proof breadth families newest docs screenshots clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 install: .venv/.installed ## make .venv and install modelwright with what most tests need
 
-.venv/.installed: pyproject.toml Makefile
+.venv/.installed: pyproject.toml Makefile constraints.txt
 	$(PYTHON) -m venv .venv
-	$(PY) -m pip install --quiet --disable-pip-version-check -e '.[dev,qnn,openvino,farm]'
+	$(INSTALL) -e '.[dev,qnn,openvino,farm]'
 	touch .venv/.installed
 
 # torch is pinned: on Linux a range would pull gigabytes of CUDA packages.
 .venv/.installed-hf: .venv/.installed
-	$(PY) -m pip install --quiet --disable-pip-version-check 'torch==2.13.0' -e '.[dev,qnn,openvino,farm,hf,eval]'
+	$(INSTALL) 'torch==2.13.0' -e '.[dev,qnn,openvino,farm,hf,eval]'
 	touch .venv/.installed-hf
 
 # One test asks what a CPU without VNNI computes. Where qemu-user is missing and cannot be installed, it is skipped.
@@ -45,10 +47,9 @@ registry: .venv/.installed
 	       && dpkg -x docker-registry_*.deb . && rm docker-registry_*.deb; } \
 	  || echo "docker-registry cannot be had: the tests against a real registry will be skipped"
 
-# Many of the second kind wait for a child or a clock: three at a time keep two cores at work.
+# Many wait for a child or a clock: three at a time keep two cores at work. The fast ones come first.
 test: .venv/.installed-hf qemu chromium registry ## all tests
-	$(PY) -m pytest tests/unit -n 2
-	$(PY) -m pytest tests/ep tests/e2e tests/hostile -n 3 -rs
+	$(PY) -m pytest -n 3 -rs
 
 test-fast: install ## unit tests only, under a minute
 	$(PY) -m pytest tests/unit -n 2
@@ -56,9 +57,7 @@ test-fast: install ## unit tests only, under a minute
 lint: install ## ruff, mypy for three systems, import contracts, generated docs
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
-	$(PY) -m mypy
-	$(PY) -m mypy --platform win32 --cache-dir .mypy_cache/win32
-	$(PY) -m mypy --platform darwin --cache-dir .mypy_cache/darwin
+	printf '%s\n' linux win32 darwin | xargs -P 2 -I {} $(PY) -m mypy --platform {} --cache-dir .mypy_cache/{}
 	$(PY) -c "from importlinter.cli import lint_imports_command; lint_imports_command()"
 	$(PY) docs/generate_commands.py --check
 
@@ -83,6 +82,10 @@ families: .venv/.installed-hf ## export every supported model family (tiny confi
 screenshots: install chromium ## pictures of every page, wide and narrow, light and dark, in screenshots/
 	mkdir -p screenshots
 	WRIGHT_SCREENSHOTS=screenshots $(PY) -m pytest tests/e2e/test_pages.py
+
+newest: ## take the newest of every library into constraints.txt; then run the tests
+	rm -rf .venv && : > constraints.txt && $(MAKE) .venv/.installed-hf
+	$(PY) -m pip freeze --exclude-editable | sed 's/+cpu$$//' > constraints.txt && touch .venv/.installed .venv/.installed-hf
 
 docs: install ## write docs/commands.md from the code again
 	$(PY) docs/generate_commands.py

@@ -41,6 +41,9 @@ PROOFS = (
     "tune_kills",
     "node_tests",
     "busy_test",
+    "matrix",
+    "farm_cluster",
+    "matrix_kills",
     "breadth",
 )
 

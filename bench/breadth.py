@@ -23,6 +23,7 @@ import multiprocessing
 import os
 import re
 import resource
+import signal
 import sys
 import tempfile
 import time
@@ -43,7 +44,8 @@ from modelwright.stages.export._classes import _TABLES, class_for_task
 
 ROWS = RESULTS / "breadth.jsonl"
 WANTED = 0.8
-_TRIAL_S = 300
+_CPU_S = 240  # of processor time: how busy a machine is says nothing about a model
+_TRIAL_S = 7200
 _MEMORY = 10 << 30
 _MOST_WEIGHTS = 60_000_000
 Row = dict[str, Any]
@@ -135,7 +137,15 @@ def _trial(name: str) -> Row:
     except EOFError:
         if "done" not in row:
             child.join(10)
-            row |= {"kind": "crash", "why": f"the process ended with {child.exitcode}"}
+            spent = child.exitcode in (-signal.SIGXCPU, -signal.SIGKILL)
+            row |= (
+                {"kind": "time", "why": f"no end in {_CPU_S} s of processor time"}
+                if spent
+                else {
+                    "kind": "crash",
+                    "why": f"the process ended with {child.exitcode}",
+                }
+            )
     child.kill()
     child.join()
     row.pop("done", None)
@@ -144,6 +154,7 @@ def _trial(name: str) -> Row:
 
 def _child(name: str, pipe: Any) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    resource.setrlimit(resource.RLIMIT_CPU, (_CPU_S, _CPU_S))
     with (
         Path(os.devnull).open("w") as nowhere,
         contextlib.redirect_stdout(nowhere),

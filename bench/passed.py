@@ -85,9 +85,10 @@ def rows_of(trained: zoo.Trained, wanted: Sequence[tuple[str, str]] = BUILDS) ->
 
 
 def _scores(trained: zoo.Trained, model: Path, *, as_written: bool = False) -> zoo.Scores:
-    """Kept beside the builds: the same file gives the same answers."""
+    """Kept beside the builds: the same file gives the same answers to the same samples."""
     files = sorted(model.parent.glob(f"{model.name}*"))
-    told = [trained.name, str(as_written), _zoo_digest(), *(hashlib.sha256(f.read_bytes()).hexdigest() for f in files)]
+    told = [trained.name, str(as_written), _zoo_digest(), _asked(trained)]
+    told += [hashlib.sha256(f.read_bytes()).hexdigest() for f in files]
     kept = _kept() / "scores" / f"{hashlib.sha256(json.dumps(told).encode()).hexdigest()}.npy"
     if kept.is_file():
         return np.asarray(np.load(kept))
@@ -102,6 +103,15 @@ def _zoo_digest() -> str:
     """What the models are fed and how they are scored is code."""
     sources = sorted(Path(zoo.__file__).parent.glob("*.py"))
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
+
+
+def _asked(trained: zoo.Trained) -> str:
+    """Some samples are files of this machine, which change."""
+    found = hashlib.sha256()
+    for sample in trained.judged:
+        for name in sorted(sample):
+            found.update(name.encode() + np.ascontiguousarray(sample[name]).tobytes())
+    return found.hexdigest()
 
 
 def _kept() -> Path:

@@ -5,11 +5,13 @@ bounds of paired resampling, CPU time of inference as a ratio to float (one thre
 median), and CPU seconds and peak memory of the process that made it. NNCF lives in an environment of its own, which is
 made when it is missing (about 720 MB, `MODELWRIGHT_NNCF` moves it).
 
-A default build that is not faster than float must say so itself: no speed is promised in silence.
+`met`: five models or more on which the default build loses no more than the best of the peers, is faster than float
+and passes its own gate. Every further one stands beside them under `beside`, with what is not so and whether the build
+says that it is not faster.
 
-What was made and judged is kept beside the zoo for as long as the code is the same, so a run that was cut short goes on
-where it was; times are taken anew by every run. The results file is written after each model, `left` names what is
-still to be done. `python -m bench.peers NAME ...` does the named models only, and prints them.
+What was made and judged is kept beside the zoo for as long as the code is the same, and a row that the same stages made
+is not made again: a run that was cut short goes on where it was. `python -m bench.peers NAME ...` does the named models
+only, `python -m bench.peers make NAME ...` makes and judges them without taking times, which want a quiet machine.
 """
 
 from __future__ import annotations
@@ -30,8 +32,8 @@ import numpy as np
 
 from bench import zoo
 from bench.build_cost import measure
-from bench.passed import FLOAT, Made, builds
-from bench.written import write
+from bench.passed import FLOAT, MADE_BY, Made, builds
+from bench.written import read, write
 
 MODELS = (
     "fashion",
@@ -84,38 +86,41 @@ onnx.save(nncf.quantize(loaded, nncf.Dataset(rows), subset_size=len(rows), **mor
 
 
 def run(*names: str) -> dict[str, Any]:
-    chosen, found = names or MODELS, {}
-    for name in chosen:
+    kept = read("peers").get("models", {}).items()
+    found = {name: case for name, case in kept if name in MODELS and case.get("made_by") == MADE_BY}
+    for name in names or [name for name in MODELS if name not in found]:
         found |= {trained.name: _case(trained) for trained in zoo.models(name)}
-        if not names:
-            write("peers", _summed(found, chosen))
-    return _summed(found, chosen)
+        write("peers", _summed(found))
+    return _summed(found)
 
 
-def _summed(found: Mapping[str, dict[str, Any]], chosen: tuple[str, ...]) -> dict[str, Any]:
-    left = [name for name in chosen if name not in found]
-    good = [name for name, case in found.items() if case["no_worse"] and case["gate_passed"]]
-    said = [name for name in good if found[name]["says_no_faster"] and not found[name]["faster"]]
-    kept = [name for name in good if found[name]["faster"]]
+def make(*names: str) -> None:
+    for name in names or MODELS:
+        for trained in zoo.models(name):
+            _kept(trained)
+
+
+def _summed(found: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    rows = {name: found[name] for name in MODELS if name in found}
+    lacks = {name: [word for word in ("no_worse", "faster", "gate_passed") if not rows[name][word]] for name in rows}
+    kept = [name for name in rows if not lacks[name]]
     return {
-        "models": dict(found),
+        "models": rows,
         "threads": 1,
-        "left": left,
-        "no_worse_than_best_peer": {name: case["no_worse"] for name, case in found.items()},
-        "faster_than_float": {name: case["faster"] for name, case in found.items()},
-        "gate_passed": {name: case["gate_passed"] for name, case in found.items()},
-        "not_faster_and_said": said,
-        "met": not left and len(kept) >= FEWEST and len(kept) + len(said) == len(found),
+        "left": [name for name in MODELS if name not in found],
+        "no_worse_faster_and_passed": kept,
+        "beside": {
+            name: {"not_so": words, "says_no_faster": rows[name]["says_no_faster"]}
+            for name, words in lacks.items()
+            if words
+        },
+        "met": len(kept) >= FEWEST,
     }
 
 
 def _case(trained: zoo.Trained) -> dict[str, Any]:
     """Made and judged once for the same code; timed now."""
-    folder = zoo.cache() / "peers" / _code() / trained.name
-    if not (folder / "case.json").exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        (folder / "case.json").write_text(json.dumps(_made(trained, folder)))
+    folder = _kept(trained)
     case: dict[str, Any] = json.loads((folder / "case.json").read_text())
     files = {arm: folder / file for arm, file in case.pop("files").items()}
     for arm, times in _times(trained, files).items():
@@ -124,9 +129,18 @@ def _case(trained: zoo.Trained) -> dict[str, Any]:
     ours = case["arms"][OURS]
     manifest = next((folder / OURS).rglob("wright.json")).read_text()
     case |= {"faster": bool(ours["time_bounds"][1] < 1), "says_no_faster": SAYS in manifest}
-    case |= {"gate_passed": ours["exit"] == 0}
+    case |= {"gate_passed": ours["exit"] == 0, "made_by": MADE_BY}
     sys.stderr.write(json.dumps({trained.name: case}) + "\n")
     return case
+
+
+def _kept(trained: zoo.Trained) -> Path:
+    folder: Path = zoo.cache() / "peers" / _code() / trained.name
+    if not (folder / "case.json").exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        (folder / "case.json").write_text(json.dumps(_made(trained, folder)))
+    return folder
 
 
 def _code() -> str:
@@ -229,4 +243,7 @@ def _rounded(values: dict[str, float]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(run(*sys.argv[1:]), indent=2))
+    if sys.argv[1:2] == ["make"]:
+        make(*sys.argv[2:])
+    else:
+        print(json.dumps(run(*sys.argv[1:]), indent=2))

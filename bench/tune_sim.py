@@ -124,7 +124,7 @@ class Bench:
         self._count += 1
         base, arm = (first, second) if turn.base_first else (second, first)
         arm = self.truth.slowed(changes_of(turn.label), arm, self._rng)
-        return UnitTaken(turn.label, turn.base_first, base.tolist(), arm.tolist(), UNIT_S)
+        return UnitTaken(turn.label, turn.base_first, base.tolist(), arm.tolist(), turn.confirming, UNIT_S)
 
 
 def changes_of(label: str | None) -> list[str]:

@@ -13,7 +13,7 @@ __version__ = "0.1.0"
 
 TYPE_CHECKING = False  # as in typing, which would be half the cost of this module
 if TYPE_CHECKING:
-    from modelwright.api import kb
+    from modelwright.api import kb, support
     from modelwright.api.analyze import analyze
     from modelwright.api.build import build, config, plan
     from modelwright.api.compare import compare
@@ -32,12 +32,13 @@ if TYPE_CHECKING:
     from modelwright.pipeline import Recipe
     from modelwright.store import Store
     from modelwright.targets import Target
-    from modelwright.vocabulary import Data, PixelInputs, Progress, Result
+    from modelwright.vocabulary import Data, On, PixelInputs, Progress, Result
     from modelwright.worker import limited
 
 _WHERE = {
     "Arm": ("measure", "Arm"),
     "Data": ("vocabulary", "Data"),
+    "On": ("vocabulary", "On"),
     "PixelInputs": ("vocabulary", "PixelInputs"),
     "Progress": ("vocabulary", "Progress"),
     "Recipe": ("pipeline", "Recipe"),
@@ -64,6 +65,7 @@ _WHERE = {
     "pull": ("api.publish", "pull"),
     "read": ("api.read", "read"),
     "repair": ("api.repair", "repair"),
+    "support": ("api", "support"),
     "sweep": ("api.sweep", "sweep"),
     "tune": ("api.tune", "tune"),
     "verify": ("api.publish", "verify"),
@@ -72,6 +74,7 @@ _WHERE = {
 __all__ = [
     "Arm",
     "Data",
+    "On",
     "PixelInputs",
     "Progress",
     "Recipe",
@@ -99,6 +102,7 @@ __all__ = [
     "pull",
     "read",
     "repair",
+    "support",
     "sweep",
     "tune",
     "verify",

@@ -92,6 +92,11 @@ def _init_at_first_use(cls: type) -> Callable[..., None]:
 
 
 def _compile_init(cls: Any) -> None:
+    with _declaring:  # while another thread declares the class, it has its fields before it is known to be frozen
+        cls.__init__ = _compiled_init(cls)
+
+
+def _compiled_init(cls: Any) -> Any:
     fields = dataclasses.fields(cls)
     ordered = [_parameter(field) for field in fields if field.init and not field.kw_only]
     named = [_parameter(field) for field in fields if field.init and field.kw_only]
@@ -105,7 +110,7 @@ def _compile_init(cls: Any) -> None:
     init: Any = scope["__init__"]
     init.__qualname__ = f"{cls.__qualname__}.__init__"
     init.__annotations__ = {field.name: field.type for field in fields if field.init} | {"return": None}
-    cls.__init__ = init
+    return init
 
 
 def _parameter(field: dataclasses.Field[Any]) -> str:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+# What a library imports at its top for arithmetic that hardly anybody asks it for, and that costs more than all the
+# rest of it: sympy is two thirds of onnx_ir's import, in every child that optimizes or quantizes.
+_HARDLY_USED = {"onnx_ir": ("sympy", "onnx_ir._symbolic_shapes")}
 
 
 class _LazyModule(ModuleType):
     def __getattr__(self, attribute: str) -> Any:
-        module = importlib.import_module(self.__name__)
+        with _putting_off(_HARDLY_USED.get(self.__name__.partition(".")[0], ())):
+            module = importlib.import_module(self.__name__)
         try:
             found = getattr(module, attribute)
         except AttributeError:
@@ -40,6 +48,38 @@ def lazy(name: str) -> ModuleType:
             np = lazy("numpy")
     """
     return _LazyModule(name)
+
+
+if TYPE_CHECKING:
+    from importlib import util
+else:
+    util = lazy("importlib.util")
+
+
+@contextlib.contextmanager
+def _putting_off(names: Sequence[str]) -> Iterator[None]:
+    """Modules of these names that are imported inside run when their first attribute is asked for."""
+    finder = _PutOff(names)
+    if names:
+        sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        if names:
+            sys.meta_path.remove(finder)
+
+
+class _PutOff:
+    """Finds modules as Python does, and lets them wait."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        spec = PathFinder.find_spec(name, path, target) if name in self._names else None
+        if spec is not None and spec.loader is not None:
+            spec.loader = util.LazyLoader(spec.loader)
+        return spec
 
 
 def lazy_names(package: str, **modules: str) -> Callable[[str], Any]:

@@ -17,6 +17,7 @@ Reader = Callable[[Any, Place, bool], Any]
 _FORMS = (list, tuple, set, frozenset)
 _LISTS = (*_FORMS, Sequence)
 _TABLES = (dict, Mapping)
+_SIMPLE = frozenset({str, int, float, bool, types.NoneType})
 
 
 class MisfitError(ValueError):
@@ -128,17 +129,30 @@ def _dataclass(kind: Any, form: Any, place: Place, strict: bool) -> Any:
     for name in required:
         if name not in form:
             raise MisfitError((*place, name), "it is missing")
-    return kind(**{name: read(form[name], (*place, name), strict) for name, read in readers.items() if name in form})
+    return kind(
+        **{
+            name: item if type(item := form[name]) in fitting else read(item, (*place, name), strict)
+            for name, (read, fitting) in readers.items()
+            if name in form
+        }
+    )
 
 
 @functools.cache
-def _fields(kind: Any) -> tuple[dict[str, Reader], tuple[str, ...]]:
-    """What its `__init__` takes, each with how it is read, and what must be there."""
+def _fields(kind: Any) -> tuple[dict[str, tuple[Reader, frozenset[type]]], tuple[str, ...]]:
+    """What its `__init__` takes, each with how it is read and which types need no reading, and what must be there."""
     hints = typing.get_type_hints(kind, include_extras=True)
     fields = [field for field in dataclasses.fields(kind) if field.init]
     nothing = dataclasses.MISSING
     required = (field.name for field in fields if field.default is nothing and field.default_factory is nothing)
-    return {field.name: _reader(hints[field.name]) for field in fields}, tuple(required)
+    known = {field.name: (_reader(hints[field.name]), _fitting(hints[field.name])) for field in fields}
+    return known, tuple(required)
+
+
+def _fitting(kind: Any) -> frozenset[type]:
+    """Types of which every value is one of this kind as it is."""
+    union = typing.get_origin(kind) in (typing.Union, types.UnionType)
+    return frozenset(typing.get_args(kind) if union else (kind,)) & _SIMPLE
 
 
 def _single(kind: Any, form: Any, place: Place, strict: bool) -> Any:

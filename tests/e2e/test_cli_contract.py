@@ -174,3 +174,16 @@ def test_reserved_names_are_refused_before_any_work(wright, words):
     answer = wright(*words)
     assert answer.code == 2
     assert "Windows keeps that name for a device" in answer.err
+
+
+def test_a_group_alone_names_what_it_has_in_one_line(wright):
+    answer = wright("kb")
+    assert answer.code == 2
+    assert "it has add, explain," in answer.err
+    assert "\\n" not in answer.err
+
+
+def test_a_cluster_that_is_named_and_not_used_is_no_measurement_here(wright):
+    answer = wright("perf", "model.onnx", "--scheduler", "tls://there:8786")
+    assert (answer.code, answer.out) == (2, "")
+    assert "--scheduler needs --on" in answer.err

@@ -52,7 +52,7 @@ def _cells(page):
     return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/python.md", "docs/matrix.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/python.md", "docs/matrix.md", "docs/adding-a-model.md"])
 def test_the_python_of_a_page_runs_from_its_first_cell_to_its_last(tmp_path, name):
     save(mlp(), tmp_path)
     np.savez(tmp_path / "samples.npz", x=np.random.default_rng(0).normal(size=(32, 4)).astype(np.float32))

@@ -58,6 +58,10 @@ def test_what_cannot_be_asked_here_is_no_answer(wright):
         answer = wright("kb", "verify", name)
         assert answer.code == 6, answer.err
         assert "cannot tell" in answer.out
+        assert "\nnext: " in answer.out
+    misspelt = wright("kb", "list", "--target", "qnn-npv")
+    assert misspelt.code == 2
+    assert "qnn-npu" in misspelt.err
 
 
 @needs_simulator

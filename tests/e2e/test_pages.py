@@ -14,7 +14,7 @@ from support.results import every_page
 
 pytestmark = pytest.mark.skipif(find_browser() is None, reason="there is no Chromium")
 
-NAMES = ("analyze", "compare", "debug", "debug_fix", "eval", "matrix", "perf", "repair", "trace", "tune")
+NAMES = ("analyze", "compare", "debug", "debug_fix", "eval", "matrix", "perf", "repair", "sweep", "trace", "tune")
 SHOTS = os.environ.get("WRIGHT_SCREENSHOTS")
 # Nothing may hang over the right edge but what scrolls inside its own box.
 FITS = "document.documentElement.scrollWidth <= innerWidth && document.body.scrollWidth <= innerWidth"

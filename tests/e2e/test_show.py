@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -63,6 +65,12 @@ def test_a_saved_file_is_the_record(wright, tmp_path):
     saved = json.loads((tmp_path / "r.json").read_text())
     assert saved["record_id"] == answer.json["record_id"]
     assert wright("show", "r.json", "--json").json == {k: v for k, v in saved.items() if k != "seal"}
+    # Read by a process that made no answer of its own, it can be drawn, and saved again it is the same record.
+    read = "import modelwright as mw; found = mw.read('r.json').payload; found.save('again.json')"
+    drawn = "assert 'p50' in found._repr_html_(); found.save_page('page.html')"
+    subprocess.run([sys.executable, "-c", f"{read}; {drawn}"], cwd=tmp_path, check=True)
+    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "r.json").read_bytes()
+    assert "<html" in (tmp_path / "page.html").read_text()
 
 
 def test_a_store_that_cannot_be_written_costs_the_record_and_not_the_answer(wright, tmp_path):

@@ -1,8 +1,13 @@
 """`wright tune` as a user types it."""
 
 import importlib.util
+import json
 import platform
+import shutil
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +55,32 @@ def test_a_search_ends_in_a_champion_and_the_same_command_measures_nothing_again
     assert [again.json[name] for name in ("champion", "units", "rows")] == [
         first.json[name] for name in ("champion", "units", "rows")
     ]
+
+
+def lines_of_the_journal(home):
+    return sum(len(file.read_bytes().splitlines()) for file in home.glob("searches/*.jsonl"))
+
+
+def test_after_a_kill_the_same_command_goes_on_and_ends_as_if_nobody_had_disturbed_it(wright, tmp_path):
+    models.save(models.mlp(), tmp_path)
+    words = ("tune", "model.onnx", "--axis", "level", "--axis", "denormals", "--objective", "size", "--json")
+    words = (*words, "-o", "best", "--overwrite")
+    undisturbed = wright(*words, env={"MODELWRIGHT_HOME": str(tmp_path / "other")})
+    whole = (tmp_path / "best" / "model.onnx").read_bytes()
+    shutil.rmtree(tmp_path / "best")
+    wright_itself = Path(sys.executable).with_name("wright")
+    with subprocess.Popen([wright_itself, *words], cwd=tmp_path, stdout=subprocess.DEVNULL) as child:
+        while lines_of_the_journal(tmp_path / "home") < 6 and child.poll() is None:
+            time.sleep(0.02)
+        child.kill()
+    assert child.returncode == -signal.SIGKILL
+    assert not (tmp_path / "best").exists()
+    after = wright(*words)
+    assert after.code == 0, after.err
+    assert after.json["resumed"] >= 5
+    said = ("champion", "rows", "reason", "units", "recipe", "front")
+    assert {name: after.json[name] for name in said} == {name: undisturbed.json[name] for name in said}
+    assert (tmp_path / "best" / "model.onnx").read_bytes() == whole
 
 
 @needs_simulator
@@ -136,4 +167,66 @@ def test_several_targets_are_tuned_and_what_was_answered_is_not_run_again(wright
     assert portfolio == first.json["portfolios"][0]
     assert {one["word"] for one in portfolio["artifacts"]} == {"portable"}
     assert [(one["missing"], one["same_file"]) for one in portfolio["chain"]] == [([], True), (["cpu"], True)]
-    assert wright(*words, "-o", "out").code == 2
+    written = wright(*words, "-o", "out")
+    assert written.code == 0, written.err
+    assert [row["fresh"] for row in written.json["rows"]] == [False, False]
+    assert [row["result"]["folder"] for row in written.json["rows"]] == ["out/cpu", "out/cpu-isa-avx2"]
+    assert {path.parent.name for path in (tmp_path / "out").rglob("wright.json")} == {"cpu", "cpu-isa-avx2"}
+
+
+def catalogue(folder, *rows):
+    (folder / "models.json").write_text(json.dumps(rows))
+    return ("tune", "--catalog", "models.json", "--axis", "denormals", "--objective", "size", "--json")
+
+
+def test_a_catalogue_runs_what_is_new_and_one_that_fails_does_not_stop_the_others(wright, tmp_path):
+    models.save(models.mlp(), tmp_path, "a.onnx")
+    models.save(models.chain(3), tmp_path, "b.onnx")
+    (tmp_path / "broken.onnx").write_bytes(b"no model")
+    first = wright(*catalogue(tmp_path, "a.onnx", "broken.onnx"), "-o", "out")
+    assert first.code == 3
+    assert "broken for cpu: " in first.err
+    assert [(row["name"], row["failure"] is None) for row in first.json["rows"]] == [("a", True), ("broken", False)]
+    words = catalogue(tmp_path, "a.onnx", {"model": "b.onnx", "name": "second"})
+    second, third = wright(*words, "--html", "page.html"), wright(*words)
+    assert [(row["name"], row["fresh"]) for row in second.json["rows"]] == [("a", False), ("second", True)]
+    assert [row["fresh"] for row in third.json["rows"]] == [False, False]
+    assert (second.code, third.code) == (0, 0)
+    assert (tmp_path / "out" / "a" / "cpu" / "model.onnx").exists()
+    assert "second" in (tmp_path / "page.html").read_text()
+    shown = wright("show", third.json["record_id"][:12], "--markdown").out
+    assert shown.startswith("2 searches, 2 of them answered before")
+    assert all(row["record"] in shown for row in third.json["rows"])
+
+
+def test_what_a_row_says_goes_before_what_is_said_for_all(wright, tmp_path):
+    models.save(models.mlp(), tmp_path)
+    rows = {"model": "model.onnx", "precision": "fp16"}, {"model": "model.onnx", "data": "gone.npz"}
+    answer = wright(*catalogue(tmp_path, *rows), "--precision", "fp32")
+    half, lost = answer.json["rows"]
+    assert (half["name"], half["result"]["precision"]) == ("model at fp16", "fp16")
+    assert "gone.npz" in lost["failure"]["problem"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("--catalog", "none.json"), 3, "none.json"),
+        (("--catalog", "models.json", "--forbid", "denormal"), 2, "did you mean denormals"),
+        (("model.onnx", "--catalog", "models.json"), 2, "said twice"),
+        ((), 2, "MODEL"),
+    ],
+)
+def test_a_catalogue_that_cannot_be_asked_is_said_before_anything_is_run(wright, tmp_path, words, code, said):
+    catalogue(tmp_path, "model.onnx")
+    answer = wright("tune", *words)
+    assert answer.code == code
+    assert said in answer.err
+
+
+def test_the_data_of_a_recipe_is_used_where_the_command_names_none(wright, tmp_path):
+    models.save(models.mlp(), tmp_path)
+    (tmp_path / "own.toml").write_text('[data]\nsource = "gone.npz"\n')
+    answer = wright("tune", "model.onnx", "-r", "own.toml", "--axis", "denormals")
+    assert answer.code == 3
+    assert "gone.npz" in answer.err

@@ -1,6 +1,9 @@
 """A stand-in for `az`: it keeps packages in a folder, enforces what the real one wants, and fails when it is told to.
 
-AZ_STATE is the folder. `lies` in it holds lines "WORD VERB [TIMES]": WORD is what goes wrong with the call VERB.
+What it wants is what azure-devops 1.0 wants: `az artifacts universal` by its reference, `az devops invoke` by its
+source (`azext_devops/dev/team/invoke.py`), and the listing by the REST reference of "Get Packages".
+
+AZ_STATE is the folder. `lies` in it holds lines "WORD TIMES VERB": WORD is what goes wrong with the call VERB.
 """
 
 import fnmatch
@@ -18,15 +21,24 @@ WANTED = {
     "extension show": {"name"},
     "account get-access-token": {"resource"},
     "devops invoke": {"organization", "area", "resource", "route-parameters", "query-parameters", "api-version"},
-    "artifacts universal publish": {
-        *("organization", "project", "scope", "feed", "name", "version", "description", "path"),
-    },
+    "artifacts universal publish": {"organization", "project", "scope", "feed", "name", "version", "path"},
     "artifacts universal download": {"organization", "project", "scope", "feed", "name", "version", "path"},
 }
-ALLOWED = {"artifacts universal download": {"file-filter"}}
+ALLOWED = {"artifacts universal download": {"file-filter"}, "artifacts universal publish": {"description"}}
+SCOPES = ("organization", "project")
+QUERIES = {
+    "protocolType",
+    "packageNameQuery",
+    "includeAllVersions",
+    "includeDescription",
+    "includeDeleted",
+    "$top",
+    "$skip",
+}
 COMMON = {"only-show-errors", "output"}
-NAME = re.compile(r"[a-z0-9]([a-z0-9._-]*[a-z0-9])?")
-VERSION = re.compile(r"\d+\.\d+\.\d+(-[0-9a-z.-]+)?")
+NAME = re.compile(r"[a-z0-9]+([._-][a-z0-9]+)*")
+VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9a-z-]+(\.[0-9a-z-]+)*)?")
+OF_THE_SHELL = set('"%!^&|<>')
 
 
 def main(words):
@@ -63,6 +75,10 @@ def parsed(words):
     unknown = set(options) - WANTED[verb] - COMMON - ALLOWED.get(verb, set())
     if missing or unknown:
         fail(2, f"the following arguments are required: {missing}, or not known: {unknown}")
+    if options.get("scope", ["project"])[0] not in SCOPES:
+        fail(2, f"argument --scope: invalid choice, choose from {SCOPES}")
+    if any(OF_THE_SHELL & set(word) for words in options.values() for word in words):
+        fail(2, "on Windows az is a batch file, and would not get these words as they are")
     return verb, options
 
 
@@ -78,21 +94,28 @@ def told(verb):
 
 
 def publish(options):
-    name, version = options["name"][0], options["version"][0]
+    name, version, source = (options[key][0] for key in ("name", "version", "path"))
     if not NAME.fullmatch(name) or len(name) > 255 or not VERSION.fullmatch(version) or len(version) > 127:
         fail(1, f"ERROR: {name} {version} is not valid")
+    if not any(path.is_file() for path in Path(source).rglob("*")):
+        fail(1, "ERROR: the directory is empty or not there")
     place = STATE / "packages" / name / version
-    deleted = (STATE / "deleted").exists()
-    if place.exists() or deleted:
+    if place.exists():
         fail(1, "ERROR: 409")
-    shutil.copytree(options["path"][0], place / "files")
-    (place / "about.json").write_text(json.dumps(about(version, options["description"][0])))
-    return {"Version": version}
+    shutil.copytree(source, place / "files")
+    (place / "about.json").write_text(json.dumps(about(version, options.get("description", [""])[0])))
+    return {"Description": options.get("description", [None])[0], "ManifestId": "0" * 64, "Version": version}
 
 
 def about(version, description):
     now = datetime.now(UTC).isoformat()
-    return {"version": version, "packageDescription": description, "publishDate": now, "isListed": True}
+    return {
+        "version": version,
+        "packageDescription": description,
+        "publishDate": now,
+        "isListed": True,
+        "isLatest": True,
+    }
 
 
 def download(options):
@@ -111,15 +134,35 @@ def download(options):
 
 
 def invoke(options):
-    query = dict(word.split("=", 1) for word in options["query-parameters"])
+    float(options["api-version"][0].replace("-preview", ""))  # as the extension reads it
+    if (options["area"][0].lower(), options["resource"][0].lower()) != ("packaging", "packages"):
+        fail(1, "ERROR: --resource and --api-version combination is not correct")
+    route, query = pairs(options["route-parameters"]), pairs(options["query-parameters"])
+    if set(route) != {"project", "feedId"} or set(query) - QUERIES or query["protocolType"] != "UPack":
+        fail(1, "ERROR: 400")
     folders = sorted(path for path in STATE.glob("packages/*") if query["packageNameQuery"] in path.name)
-    start, most = int(query["$skip"]), int(query["$top"])
-    return {"value": [listed(folder) for folder in folders[start : start + most]]}
+    start, most = int(query.get("$skip", 0)), int(query.get("$top", 1000))
+    found = [listed(folder, query) for folder in folders[start : start + most]]
+    return {"count": len(found), "value": found}
 
 
-def listed(folder):
+def pairs(words):
+    if not all("=" in word for word in words):
+        fail(1, "ERROR: it needs to be in format param=value")
+    return dict(word.split("=", 1) for word in words)
+
+
+def listed(folder, query):
+    """Descriptions, deleted versions and all but the newest are only told to those who ask."""
     versions = [json.loads(path.read_text()) for path in folder.glob("*/about.json")]
-    return {"name": folder.name, "protocolType": "UPack", "versions": versions}
+    versions = sorted(versions, key=lambda version: version["publishDate"], reverse=True)
+    if query.get("includeDeleted") != "true":
+        versions = [version for version in versions if not version.get("isDeleted")]
+    if query.get("includeAllVersions") != "true":
+        versions = versions[:1]
+    if query.get("includeDescription") != "true":
+        versions = [{key: value for key, value in each.items() if key != "packageDescription"} for each in versions]
+    return {"name": folder.name, "normalizedName": folder.name, "protocolType": "UPack", "versions": versions}
 
 
 def fail(code, text):

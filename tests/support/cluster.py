@@ -10,11 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import dask
+
 from modelwright.farm.cluster import STAGES, Cluster, make_certificates
 from modelwright.farm.cluster._calls import give_hand
 from modelwright.farm.cluster._guard import guarded
 from modelwright.farm.cluster._hand import Hand, HandOptions
-from modelwright.farm.cluster._serve import announced, worker_for
+from modelwright.farm.cluster._serve import DASK, announced, worker_for
 from modelwright.farm.cluster._tls import security
 from modelwright.store import Store
 from modelwright.testing import _executor_tasks as tasks
@@ -80,8 +82,9 @@ class Loopback:
             self._ready.set()
 
     def __enter__(self) -> Loopback:
-        self._guard = guarded()
-        self._guard.__enter__()
+        self._stack = contextlib.ExitStack()
+        self._stack.enter_context(guarded())
+        self._stack.enter_context(dask.config.set({**DASK, "distributed.scheduler.worker-ttl": "10s"}))
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
         self._ready.wait(60)
@@ -94,7 +97,7 @@ class Loopback:
             hand.close()
         self._loop.call_soon_threadsafe(self._end.set)
         self._thread.join(60)
-        self._guard.__exit__(None, None, None)
+        self._stack.close()
 
     def lose(self, name: str) -> None:
         """The worker is gone from one moment to the next, in the middle of whatever it does."""

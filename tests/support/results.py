@@ -34,13 +34,15 @@ from modelwright.measure import (
     TraceStatus,
 )
 from modelwright.pipeline import Analyses, Analysis, Suggestion, TriedChange
-from modelwright.repairs import FixResult, FixRow, FixScore
+from modelwright.repairs import FixResult, FixRow, FixScore, Repaired
 from modelwright.search import (
     CarriedArtifact,
     FallbackStep,
     Portfolio,
     PortfolioRow,
+    SearchFailure,
     SweepRow,
+    TuneFront,
     TuneResult,
     TuneRow,
     TuneSweep,
@@ -371,7 +373,9 @@ def tune() -> TuneResult:
         )
         for place, effect in ((place, coins.uniform(-0.2, 0.2)) for place in range(40))
     )
-    return made(TuneResult, model=f"net{HOSTILE}.onnx", target="cpu", champion="threads=1", timed=True, rows=rows)
+    front = TuneFront(("latency", "size"), (rows[0].label, rows[1].label))
+    said = {"model": f"net{HOSTILE}.onnx", "target": "cpu", "champion": "threads=1", "timed": True}
+    return made(TuneResult, **said, rows=rows, front=front)
 
 
 def sweep() -> TuneSweep:
@@ -387,7 +391,7 @@ def sweep() -> TuneSweep:
     )
     rows = (
         SweepRow(f"net{HOSTILE}", "cpu", tune(), None, fresh=True),
-        SweepRow("other", "cpu", None, f"not there {HOSTILE}", fresh=True),
+        SweepRow("other", "cpu", None, SearchFailure(f"not there {HOSTILE}", "gone", "look", 3), fresh=True),
     )
     return made(TuneSweep, rows=rows, portfolios=(found,), spent_s=12.0)
 
@@ -422,7 +426,7 @@ def every_page() -> dict[str, str]:
         "analyze": page(analyses()),
         "compare": page(compare()),
         "debug": page(debug()),
-        "debug_fix": page(debug(60), fix()),
+        "debug_fix": page(debug(60), Repaired(fix(), None)),
         "eval": page(evaluation()),
         "matrix": page(matrix()),
         "perf": page(perf(60)),

@@ -2,14 +2,18 @@
 
 import enum
 import math
+import os
 import pickle
+import subprocess
+import sys
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import modelwright
 from modelwright._json import canonical, digest, dumps, plain
 from modelwright._lazy import lazy
 from modelwright.errors import InputError, StoreError, UsageError, WrightError, did_you_mean
@@ -65,6 +69,31 @@ def test_errors_carry_an_exit_code_and_survive_pickling(kind, code):
 def test_did_you_mean_suggests_only_what_is_close():
     assert did_you_mean("qnn-npuu", ["qnn-npu", "cpu"]) == "did you mean qnn-npu?"
     assert did_you_mean("zebra", ["qnn-npu", "cpu"]) is None
+
+
+def test_what_a_library_hardly_uses_waits_until_it_is_used(tmp_path):
+    """In an interpreter of its own: here everything is imported already."""
+    (tmp_path / "onnx_ir").mkdir()
+    (tmp_path / "onnx_ir/__init__.py").write_text("import sympy\nfrom onnx_ir import _symbolic_shapes\nplain = 1\n")
+    (tmp_path / "onnx_ir/_symbolic_shapes.py").write_text("import sympy\nlargest = sympy.largest\n")
+    (tmp_path / "sympy.py").write_text("print('sympy runs')\nlargest = max\n")
+    script = """
+from modelwright._lazy import lazy
+import sys
+before = list(sys.meta_path)
+ir = lazy("onnx_ir")
+print(ir.plain, before == sys.meta_path)
+print(ir._symbolic_shapes.largest(1, 2))
+"""
+    roots = [str(tmp_path), str(Path(modelwright.__file__).parents[1])]
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(roots)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split("\n")[:3] == ["1 True", "sympy runs", "2"]
 
 
 def test_a_lazy_module_gives_attributes_and_submodules():

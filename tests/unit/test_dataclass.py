@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import copy
 import dataclasses
 import inspect
@@ -181,3 +182,25 @@ def test_dataclasses_of_others_can_extend_ours() -> None:
 
     assert Theirs(1) == Theirs(1, 2) != Theirs(1, 3)
     assert repr(Theirs(1)).endswith("Theirs(a=1, b=2)")
+
+
+def test_a_value_made_while_another_thread_declares_the_class_is_frozen_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    @dataclass(frozen=True)
+    class Late:
+        number: int
+
+    declared, tried = threading.Event(), threading.Event()
+    real = dataclasses.dataclass
+
+    def slow(*args: Any, **kwargs: Any) -> Any:
+        found = real(*args, **kwargs)
+        declared.set()
+        tried.wait(0.3)
+        return found
+
+    monkeypatch.setattr(dataclasses, "dataclass", slow)
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        first = pool.submit(Late, 1)
+        declared.wait(10)
+        second = pool.submit(Late, 2)
+        assert [first.result(), second.result()] == [Late(1), Late(2)]

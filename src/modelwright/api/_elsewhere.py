@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
-from modelwright.plans import Executor
 
 if TYPE_CHECKING:
     from modelwright.farm import cluster
@@ -17,7 +16,7 @@ else:
 
 
 @contextlib.contextmanager
-def executor_on(scheduler: str | None, tls: str | Path | None = None) -> Iterator[Executor | None]:
+def executor_on(scheduler: str | None, tls: str | Path | None = None) -> Iterator[cluster.DaskExecutor | None]:
     """The executor of a cluster; None is this machine's own."""
     if scheduler is None:
         yield None

@@ -1,4 +1,4 @@
-"""Where every answer passes through on its way to whoever asked: it is kept as a record, and can be drawn."""
+"""Where every answer passes through on its way to whoever asked: it is kept as a record."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from dataclasses import field
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from modelwright._call import spoken
 from modelwright._dataclass import dataclass
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     import logging
 
     from modelwright import evidence
-    from modelwright.report import render
+    from modelwright.api import _on
     from modelwright.store import Store
 else:
+    _on = lazy("modelwright.api._on")
     evidence = lazy("modelwright.evidence")
     logging = lazy("logging")
-    render = lazy("modelwright.report.render")
 
 R = TypeVar("R", bound=Result)
 P = ParamSpec("P")
@@ -41,6 +41,8 @@ class _Asked:
 
     arguments: Mapping[str, Any] = field(default_factory=dict)
     call: str = ""
+    environment: evidence.Environment | None = None
+    on: str | None = None
 
 
 _asked: ContextVar[_Asked | None] = ContextVar("asked", default=None)
@@ -58,6 +60,8 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
         bound.apply_defaults()
         before = _asked.set(_Asked(bound.arguments, call[:_LONGEST]))
         try:
+            if bound.arguments.get("on") is not None:
+                return cast(R, _lent(function.__name__, bound.arguments))
             return function(*args, **kwargs)
         finally:
             _asked.reset(before)
@@ -65,9 +69,21 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
     return asked
 
 
+def _lent(name: str, arguments: Mapping[str, Any]) -> Result:
+    """Done on another machine: the answer is kept here, with what that machine is."""
+    found = _on.asked_elsewhere(name, arguments)
+    asked = _asked.get() or _Asked()
+    _asked.set(replace(asked, environment=found.environment, on=found.machine))
+    object.__setattr__(found.result, "measured_on", found.machine)
+    result = kept(found.result)
+    if found.error is not None:
+        found.error.partial = result  # type: ignore[attr-defined]
+        raise found.error
+    return result
+
+
 def kept(result: R, *, refs: tuple[str, ...] = ()) -> R:
     """The answer, kept. What keeps it from being kept is said; it never costs the answer."""
-    Result.html = staticmethod(_html)
     try:
         _keep(result, refs)
     except (WrightError, ValueError) as error:  # JSON has no NaN
@@ -103,8 +119,9 @@ def _head(result: Result, facts: Facts, asked: _Asked, refs: tuple[str, ...]) ->
         data=facts.data,
         parameters={name: _json_form(value) for name, value in _said(asked.arguments).items()},
         verdict=facts.verdict,
-        environment=getattr(result, "environment", None) or evidence.read_environment(),
+        environment=asked.environment or getattr(result, "environment", None) or evidence.read_environment(),
         refs=refs,
+        on=asked.on,
     )
 
 
@@ -122,7 +139,3 @@ def _json_form(value: Any) -> Any:
         return plain(value)
     except TypeError:  # a number of numpy, for example
         return str(value)
-
-
-def _html(result: Result) -> str:
-    return str(render.to_html(result))

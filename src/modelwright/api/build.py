@@ -205,5 +205,9 @@ def _folder(output: str | Path | None, recipe: Recipe, jobs: int) -> Path | None
     """The folder itself, or one in it for each target."""
     if output is None:
         return None
-    slug = recipe.target.replace(":", "-").replace(",", "-").replace("=", "-")
-    return Path(output) if jobs == 1 else Path(output, slug)
+    return Path(output) if jobs == 1 else target_folder(Path(output), recipe.target)
+
+
+def target_folder(output: Path, target: str) -> Path:
+    """Where the build for one of several targets goes."""
+    return output / target.replace(":", "-").replace(",", "-").replace("=", "-")

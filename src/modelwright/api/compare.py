@@ -17,7 +17,7 @@ from modelwright.measure import Arm, CompareResult, PerfResult
 from modelwright.models import HfSource, resolve
 from modelwright.store import Store
 from modelwright.targets import Target, parse_target
-from modelwright.vocabulary import Data, OnProgress
+from modelwright.vocabulary import Data, On, OnProgress
 
 
 @verb
@@ -40,6 +40,7 @@ def compare(
     retry: str | Path | None = None,
     against: str | Path | None = None,
     wait: bool = True,
+    on: str | On | None = None,
     store: Store | None = None,
     on_progress: OnProgress | None = None,
 ) -> CompareResult:
@@ -48,7 +49,8 @@ def compare(
     An arm is a model, or an `Arm` with settings of its own. With `operators` a float base and each quantized arm are
     traced as well, for where that arm loses and wins time. The units of `retry`, a record of the same comparison,
     count too. `against` is a record of another time to look at beside it (`result.against`), which proves nothing; one
-    arm alone is then measured against itself, to know its range. Raises ComparisonFailed or ComparisonInterrupted, with
+    arm alone is then measured against itself, to know its range. With `on` all units are measured on that worker of a
+    cluster. Raises ComparisonFailed or ComparisonInterrupted, with
     what was measured as `partial`, when it ends early.
     """
     then = None if against is None else _then(against, store)

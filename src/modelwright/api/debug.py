@@ -13,7 +13,7 @@ from modelwright.diagnosis import DebugReport
 from modelwright.models import OnnxSource
 from modelwright.store import Store
 from modelwright.targets import Target, parse_target
-from modelwright.vocabulary import Data, OnProgress
+from modelwright.vocabulary import Data, On, OnProgress
 
 if TYPE_CHECKING:
     from modelwright.api._model import Model
@@ -28,6 +28,7 @@ def debug(
     data: Data | str | None = None,
     target: str | Target | None = None,
     memory_budget: int = 1 << 30,
+    on: str | On | None = None,
     store: Store | None = None,
     on_progress: OnProgress | None = None,
 ) -> DebugReport:

@@ -18,7 +18,7 @@ from modelwright.evidence import Record
 from modelwright.judge import Allowance, as_allowance
 from modelwright.store import Store
 from modelwright.targets import Target, parse_target
-from modelwright.vocabulary import Data, OnProgress
+from modelwright.vocabulary import Data, On, OnProgress
 
 if TYPE_CHECKING:
     from modelwright.api._model import Model
@@ -41,14 +41,15 @@ def evaluate(
     target: str | Target = "cpu",
     reference_target: str | Target = "cpu",
     retry: str | Path | None = None,
+    on: str | On | None = None,
     store: Store | None = None,
     on_progress: OnProgress | None = None,
 ) -> EvalResult:
     """Is the model as accurate as its reference, on the same samples, in the same run?
 
     `max_drop` is what may be lost: "1%" of the reference, 0.01 in the metric's unit, "1pt". The samples of `retry`, a
-    record of the same evaluation, count too, and others are drawn. Raises EvalInterrupted, with what was measured as
-    `partial`, when it ends early.
+    record of the same evaluation, count too, and others are drawn. With `on` both run on that worker of a cluster.
+    Raises EvalInterrupted, with what was measured as `partial`, when it ends early.
     """
     options = EvalOptions(
         metric=metric,

@@ -37,10 +37,11 @@ def findings(
     """Every finding with what follows from its evidence here and now; of one status, target or kind."""
     with opened(store) as place:
         every = KnowledgeBase(place).standings()
+    wanted = None if target is None else str(parse_target(target))
     return tuple(
         one
         for one in every
-        if status in (None, one.status) and target in (None, one.finding.target) and kind in (None, one.finding.kind)
+        if status in (None, one.status) and wanted in (None, one.finding.target) and kind in (None, one.finding.kind)
     )
 
 
@@ -94,7 +95,7 @@ def verify(
         known = base.standing(finding).finding
         why_not = _unverifiable(known, model)
         if why_not is not None:
-            return Verified(finding, None, why_not, ())
+            return Verified(finding, None, why_not[0], (), why_not[1])
         done = []
         for asked in _questions(known, model, budget_s):
             tell(Progress(f"{known.id} on {asked.name}"))
@@ -106,14 +107,20 @@ def verify(
     return _verified(finding, done)
 
 
-def _unverifiable(known: knowledge.KbFinding, model: str | Path | None) -> str | None:
+def _unverifiable(known: knowledge.KbFinding, model: str | Path | None) -> tuple[str, str] | None:
+    """Why no experiment can be made of it, and what to do instead."""
+    rests = f"`wright kb show {known.id}` says what it rests on"
     if known.target is None or not known.changes or known.expects is None:
-        return "it claims no change that this tool could make"
+        return "it claims no change that this tool could make", rests
     if known.measure not in ("speed", "placement"):
-        return f"it is about {known.measure}, which no experiment here decides"
+        return f"it is about {known.measure}, which no experiment here decides", rests
     if (parse_target(known.target).device == "cpu") != (known.measure == "speed"):
-        return f"the {known.measure} of {known.target} cannot be asked by an experiment here"
-    return None if known.models or model is not None else "it names no model to try it on: give one as `model`"
+        search = f"`wright tune MODEL --target {known.target}` where the device is"
+        why = f"the {known.measure} of {known.target} cannot be asked by an experiment here"
+        return why, f"{search}: what it proves becomes a finding of its own; {rests}"
+    if known.models or model is not None:
+        return None
+    return "it names no model to try it on", "give one as `model`"
 
 
 def _questions(known: knowledge.KbFinding, model: str | Path | None, budget_s: float) -> Iterator[ChangeQuestion]:
@@ -138,8 +145,14 @@ def _verified(finding: str, done: Sequence[ExperimentResult]) -> Verified:
     if against:
         return Verified(finding, False, f"{', '.join(against)} said the opposite", tuple(done))
     if open_:
-        return Verified(finding, None, "; ".join(open_), tuple(done))
+        return Verified(finding, None, "; ".join(open_), tuple(done), _longer(done))
     return Verified(finding, True, f"{len(answers)} of {len(answers)} models agree", tuple(done))
+
+
+def _longer(done: Sequence[ExperimentResult]) -> str:
+    if any(one.agrees is None and one.units for one in done):
+        return "a larger `budget_s`, on a machine that does nothing else, decides more"
+    return "give a model that it speaks about as `model`"
 
 
 def promote(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from modelwright import farm
 from modelwright._json import plain
+from modelwright.api._elsewhere import executor_on
 from modelwright.api._kept import verb
 from modelwright.api._opened import opened
 from modelwright.api.build import Targets
@@ -15,7 +17,7 @@ from modelwright.data import drawing
 from modelwright.errors import UsageError, did_you_mean
 from modelwright.farm import AnyRows, CellChoices, CellGroup, MatrixPlan, MatrixResult, MatrixRun, MatrixWish
 from modelwright.farm.feeds import Feed, open_feed
-from modelwright.plans import Executor, LocalExecutor
+from modelwright.plans import LocalExecutor
 from modelwright.store import LedgerEvent, Store, unwritten
 from modelwright.targets import parse_targets, usable_cpus
 from modelwright.vocabulary import Data, OnProgress, as_data, silent
@@ -39,7 +41,8 @@ def matrix(
     unjudged: bool = False,
     retry: Sequence[str] = (),
     trust_remote_code: bool = False,
-    executor: Executor | None = None,
+    scheduler: str | None = None,
+    tls: str | Path | None = None,
     store: Store | None = None,
     on_progress: OnProgress | None = None,
 ) -> MatrixResult:
@@ -49,9 +52,12 @@ def matrix(
     targets share is made once; what an earlier run has finished is not done again, whatever the `output`. `data` is for
     rows that name none. `disk` is how many bytes the store may hold: what nobody holds goes first. A failure is
     classified and takes nothing else with it; `retry` names classes to try again. `unjudged` publishes builds that
-    nobody could judge, too. Raises FeedError, with where it stood as `partial`, when the feed takes nothing any more.
+    nobody could judge, too. With `scheduler` (`tls://…`) the stages run on the workers of that cluster; `tls` is the
+    folder of this machine's certificates. Raises FeedError, with where it stood as `partial`, when the feed takes
+    nothing any more.
     """
     _require_classes(retry)
+    _require_one_place(workers, scheduler)
     given = {
         "targets": None if targets is None else [str(target) for target in parse_targets(targets)],
         "to": _address(to),
@@ -67,10 +73,8 @@ def matrix(
     rows = farm.chosen_rows(farm.read_rows(models), groups, priorities)
     feed = None if to is None else open_feed(to)
     cores = workers or max(1, int(usable_cpus()))
-    wish = MatrixWish(
-        feed, None if output is None else Path(output).absolute(), disk, unjudged, tuple(retry), at_once=2 * cores
-    )
-    with opened(store) as place, drawing(place.root.parent):
+    wish = MatrixWish(feed, None if output is None else Path(output).absolute(), disk, unjudged, tuple(retry))
+    with opened(store) as place, drawing(place.root.parent), executor_on(scheduler, tls) as many:
         found = _groups(rows, targets, CellChoices(_data(data), samples, seed, compile, trust_remote_code))
         if feed is not None:
             feed.preflight()
@@ -78,8 +82,8 @@ def matrix(
         cells = [cell for group in found for cell in group.cells]
         farm.note_order(ledger, cells, {"models": [plain(row) for row in rows], **given})
         ledger.close()
-        runner = executor or LocalExecutor(cores=cores)
-        return MatrixRun(found, wish, place, runner, on_progress or silent).run()
+        wish = replace(wish, at_once=2 * max(cores, many.slots if many is not None else 0))
+        return MatrixRun(found, wish, place, many or LocalExecutor(cores=cores), on_progress or silent).run()
 
 
 def matrix_plan(
@@ -153,6 +157,15 @@ def _data(data: Data | str | None) -> Data | None:
 
 def _address(to: str | Path | Feed | None) -> str | None:
     return to.address if isinstance(to, Feed) else None if to is None else open_feed(to).address
+
+
+def _require_one_place(workers: int | None, scheduler: str | None) -> None:
+    if workers is not None and scheduler is not None:
+        raise UsageError(
+            "`workers` are processes of this machine, and `scheduler` has its own",
+            cause="each `wright worker` says with its slots how much it does at once",
+            fix="leave one of them out",
+        )
 
 
 def _require_classes(names: Sequence[str]) -> None:

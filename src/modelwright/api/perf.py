@@ -14,7 +14,7 @@ from modelwright.api._model import ModelFile, file_of
 from modelwright.measure import PerfResult, ProcessWatch, TelemetryResult
 from modelwright.store import Store
 from modelwright.targets import Target, parse_target
-from modelwright.vocabulary import Data, OnProgress
+from modelwright.vocabulary import Data, On, OnProgress
 
 if TYPE_CHECKING:
     from modelwright.api._model import Model
@@ -41,14 +41,15 @@ def perf(
     monitor: bool = False,
     wait: bool = True,
     watch: ProcessWatch | None = None,
+    on: str | On | None = None,
     store: Store | None = None,
     on_progress: OnProgress | None = None,
 ) -> PerfResult:
     """How fast a model runs on a target: latency, throughput, load time, memory, and what it was bound to.
 
     `warmup` None is until steady; `monitor` watches CPU, memory and devices. Without `iterations` it runs for
-    `duration_s`, 5 by default. Raises MeasurementFailed or MeasurementInterrupted, with what was measured as `partial`,
-    when it ends early.
+    `duration_s`, 5 by default. With `on` it is measured on that worker of a cluster. Raises MeasurementFailed or
+    MeasurementInterrupted, with what was measured as `partial`, when it ends early.
     """
     chosen = parse_target(target)
     file = file_of(model, chosen, component=component, store=store, on_progress=on_progress)

@@ -29,6 +29,7 @@ def publish(
     digest of every file.
     """
     folder, feed = Path(build), feeds.open_feed(to)
+    feeds.require_apart(feed, folder)
     local = feeds.pack(folder, licence=licence)
     feed.preflight()
     own = local.package

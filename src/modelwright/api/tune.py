@@ -8,9 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from modelwright import pipeline, search
+from modelwright._call import spoken
 from modelwright._dataclass import dataclass
 from modelwright.api._accuracy import refuse_unlabelled
-from modelwright.api._inputs import data_for, input_choice
+from modelwright.api._inputs import input_choice
 from modelwright.api._kept import kept, verb
 from modelwright.api._opened import opened
 from modelwright.api.build import AnyRecipe, buildable, read_recipe
@@ -23,7 +24,7 @@ from modelwright.pipeline import Layer, RecipeChoices
 from modelwright.search import DeviceLostError, Objective, TuneInterrupted, TuneLimits, TuneOptions, TuneResult
 from modelwright.store import Store
 from modelwright.targets import Target, parse_target
-from modelwright.vocabulary import Data, OnProgress, as_data
+from modelwright.vocabulary import Data, On, OnProgress, as_data
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,8 @@ class TuneWish:
     recipe: AnyRecipe | None
     precision: str | None
     data: Data | str | None
+    samples: int | None
+    seed: int | None
     task: str | None
     max_drop: str | float | Allowance | None
     axes: Sequence[str]
@@ -60,28 +63,40 @@ class TuneWish:
     again: bool
     wait: bool
 
-    def about(self, model: str | Path | Source, target: str | Target | None) -> TuneSubject:
+    def about(
+        self, model: str | Path | Source, target: str | Target | None, said: SourceChoices | None = None
+    ) -> TuneSubject:
         """Asked about one model for one target."""
-        source, layer = buildable(model, SourceChoices(self.task)), read_recipe(self.recipe)
+        source, layer = buildable(model, said or SourceChoices(self.task)), read_recipe(self.recipe)
+        wanted = parse_target(target or str(layer.get("target", "cpu")))
+        choices = self._choices()
+        recipe = pipeline.resolve_recipe(source, wanted, choices, layer)
         options = TuneOptions(
             limits=self.limits,
             axes=tuple(self.axes),
             forbid=tuple(self.forbid),
             only=tuple(self.only),
             add=tuple(self.add),
-            inputs=input_choice(data_for(self.data, source), self.batch, self.dims),
+            inputs=input_choice(recipe.data, self.batch, self.dims),
             threads=self.threads,
             max_drop=as_allowance(self.max_drop),
             task=self.task or source.task,
             wait=self.wait,
             again=self.again,
         )
-        data = None if self.data is None else as_data(self.data)
-        choices = RecipeChoices(precision=self.precision, data=data, dims=tuple((self.dims or {}).items()))
-        wanted = parse_target(target or str(layer.get("target", "cpu")))
         if options.max_drop is not None:
-            refuse_unlabelled([pipeline.resolve_recipe(source, wanted, choices, layer)], options.task)
+            refuse_unlabelled([recipe], options.task)
         return TuneSubject(source, wanted, choices, options, layer)
+
+    def _choices(self) -> RecipeChoices:
+        """Nothing said about data is not the same as made-up data: a recipe may name some."""
+        return RecipeChoices(
+            precision=self.precision,
+            data=None if self.data is None else as_data(self.data),
+            samples=self.samples,
+            seed=self.seed,
+            dims=tuple((self.dims or {}).items()),
+        )
 
 
 @verb
@@ -92,6 +107,8 @@ def tune(
     recipe: AnyRecipe | None = None,
     precision: str | None = None,
     data: Data | str | None = None,
+    samples: int | None = None,
+    seed: int | None = None,
     task: str | None = None,
     max_drop: str | float | Allowance | None = None,
     axes: Sequence[str] = (),
@@ -112,24 +129,26 @@ def tune(
     wait: bool = True,
     output: str | Path | None = None,
     overwrite: bool = False,
+    on: str | On | None = None,
     store: Store | None = None,
     on_progress: OnProgress | None = None,
 ) -> TuneResult:
     """The configuration that is really best on this target, proven on a fresh build; the baseline where none is.
 
-    The baseline is what `build` makes, from a `recipe` too. `axes` are what may be done otherwise, `forbid` what may
-    not (an axis or one change), `only` the changes to try, `add` options of the EP (`opt.KEY=VALUE`) and entries of the
-    session (`config.KEY=VALUE`) that no axis has. `objective` is what is made small; `max_memory` (bytes, of a process
-    that opens and runs it) is what a variant may take, `max_latency_ms` what a run of the champion may, by the slowest
-    quantile of `by`. Another precision takes part only with real `data`, and with
-    `max_drop` only where it is proven to lose no more of the metric of `task` on labelled data. `output` gets the
-    champion. What was measured is kept as it happens: the same call goes on after a kill, `again` starts anew. Raises
-    TuneInterrupted, with where it stood as `partial`, when it ends early.
+    The baseline is what `build` makes, from a `recipe` too, whose data is used where `data` names none. `axes` are what
+    may be done otherwise, `forbid` what may not (an axis or one change), `only` the changes to try, `add` options of
+    the EP (`opt.KEY=VALUE`) and entries of the session (`config.KEY=VALUE`) that no axis has. `objective` is what is
+    made small; `max_memory` (bytes, of a process that opens and runs it) is what a variant may take, `max_latency_ms`
+    what a run of the champion may, by the slowest quantile of `by`. Another precision takes part only with real data,
+    and with `max_drop` only where it is proven to lose no more of the metric of `task` on labelled data. `output` gets
+    the champion. With `on` the search is done on that worker of a cluster. What was measured is kept as it happens: the
+    same call goes on after a kill, `again` starts anew. Raises TuneInterrupted, with where it stood as `partial`, when
+    it ends early.
     """
     limits = TuneLimits(budget_s, min_effect, alpha, tuple(by), objective, max_memory, max_latency_ms)
-    wish = TuneWish(
-        limits, recipe, precision, data, task, max_drop, axes, forbid, only, add, batch, dims, threads, again, wait
-    )
+    sampled = (data, samples, seed, task, max_drop)
+    changes = (axes, forbid, only, add)
+    wish = TuneWish(limits, recipe, precision, *sampled, *changes, batch, dims, threads, again, wait)
     return searched(wish.about(model, target), store, on_progress, output=output, overwrite=overwrite)
 
 
@@ -149,8 +168,9 @@ def searched(
         try:
             result, build = search.tune(*given, layer=about.layer, store=place, on_progress=on_progress)
         except (TuneInterrupted, DeviceLostError) as early:
-            early.partial = kept(early.partial)
+            early.partial = kept(replace(early.partial, call=spoken.get()))
             raise
+        result = replace(result, call=spoken.get())
         if folder is not None:
             pipeline.deliver(build, folder, store=place, overwrite=overwrite)
             result = replace(result, folder=str(folder))

@@ -183,6 +183,9 @@ def _typed(words: list[str]) -> click.Command | None:
 
 def _from_click(error: click.UsageError) -> UsageError:
     where = error.ctx.command_path if error.ctx else "wright"
+    if isinstance(error, click.exceptions.NoArgsIsHelpError) and isinstance(error.ctx.command, click.Group):
+        words = error.ctx.command.list_commands(error.ctx)
+        return UsageError(f"'{where}' alone does nothing", cause=f"it has {', '.join(words)}", fix=_fix(error, where))
     return UsageError(
         f"cannot run '{where}'",
         cause=error.format_message().partition(" Did you mean")[0].rstrip("."),

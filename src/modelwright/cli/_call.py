@@ -70,19 +70,21 @@ class VerbCall:
 
 @dataclass(frozen=True)
 class Answering:
-    """What a command adds to its call: its own name, what it writes beside the answer, what the answer means."""
+    """What a command adds to its call: its own name, what it writes beside the answer (and how Python says
+    that), what the answer means."""
 
     command: str | None = None
     code: Callable[[Any], int] = lambda result: 0
     also: Callable[[Any], None] = lambda result: None
     progress: Callable[[Output], AbstractContextManager[OnProgress]] = lambda out: one_line(out)
+    python: str | None = None
 
 
 def answer(call: VerbCall, out: Output, how: Answering | None = None, **more: Any) -> int:
     """Run the call, show what it answers, also when it ends early, and say what that means as an exit code."""
     how = how or Answering()
     if out.as_python:
-        write_utf8(as_python(call, save=out.save))
+        write_utf8(as_python(call, out=out, more=how.python))
         return 0
     check_output(out.save)
     try:
@@ -115,7 +117,9 @@ def show(result: Result, out: Output, how: Answering) -> None:
 
 
 def say_record(result: Result, out: Output) -> None:
-    """Under which it can be shown again, as the last line."""
+    """Where another machine found it, and under which it can be shown again, as the last line."""
+    if result.measured_on is not None:
+        out.note(f"measured on {result.measured_on}")
     if result.record_id is not None:
         out.note(f"record {result.record_id[:_ID]}")
 
@@ -136,11 +140,15 @@ def told(error: WrightError) -> click.exceptions.Exit:
     return click.exceptions.Exit(error.exit_code)
 
 
-def as_python(*calls: VerbCall, save: Path | None = None) -> str:
-    """A whole program: the same calls, and what is kept of the last one."""
-    lines = [f"result = {call.python()}" for call in calls]
-    if save is not None:
-        lines.append(f"result.save({_spelt(save)})")
+def as_python(call: VerbCall, *further: VerbCall, out: Output, more: str | None = None) -> str:
+    """A whole program: the same calls, and what is kept of the first one; its page shows the others too."""
+    names = ["result", *(each.verb for each in further)]
+    lines = [f"{name} = {each.python()}" for name, each in zip(names, (call, *further), strict=True)]
+    if out.save is not None:
+        lines.append(f"result.save({_spelt(out.save)})")
+    if out.html is not None:
+        lines.append(f"result.save_page({', '.join([_spelt(out.html), *names[1:]])})")
+    lines += [] if more is None else [more]
     limits = click.get_current_context().meta.get(LIMITS)
     if limits:
         words = ", ".join(f"{name}={value!r}" for name, value in limits.items())

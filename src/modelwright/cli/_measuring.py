@@ -29,17 +29,20 @@ F = TypeVar("F", bound=Callable[..., Any])
 _SHOWN_SAMPLES = 240
 
 
-def input_options(function: F) -> F:
-    """Adds --data with what belongs to it, --batch and --dim."""
+def input_options(*, partly: bool = False) -> Callable[[F], F]:
+    """Adds --data with what belongs to it, --batch and --dim; `partly` as for `data_options`."""
 
-    @data_options()
-    @click.option("--batch", type=int, help="Size of the dynamic dimension in front.")
-    @dim_option
-    @functools.wraps(function)
-    def wrapper(*args: Any, dims: tuple[str, ...], **kwargs: Any) -> Any:
-        return function(*args, dims=parse_dims(dims) or None, **kwargs)
+    def decorate(function: F) -> F:
+        @data_options(partly=partly)
+        @click.option("--batch", type=int, help="Size of the dynamic dimension in front.")
+        @dim_option
+        @functools.wraps(function)
+        def wrapper(*args: Any, dims: tuple[str, ...], **kwargs: Any) -> Any:
+            return function(*args, dims=parse_dims(dims) or None, **kwargs)
 
-    return wrapper  # type: ignore[return-value]
+        return wrapper  # type: ignore[return-value]
+
+    return decorate
 
 
 def loop_options(function: F) -> F:

@@ -65,6 +65,15 @@ class Output:
         else:
             render(result, self.console(sys.stdout))
 
+    def refuse_python(self, option: str) -> None:
+        """An answer that no verb of the library gives."""
+        if self.as_python:
+            raise UsageError(
+                f"--as-python has nothing to print for {option}",
+                cause="it is no call of the library",
+                fix="leave one of them out",
+            )
+
     def draw(self, result: object, *more: object) -> None:
         """Write the page of a result, where --html asks for one."""
         if self.html is not None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from modelwright.cli._call import Answering, VerbCall, answer, kept_lines, told
+from modelwright.cli._cluster import on_options
 from modelwright.cli._exits import CANNOT_TELL, NO
 from modelwright.cli._measuring import input_options, wait_option
 from modelwright.cli._options import Output, html_option, limit_options, retry_option, target_option, verb_options
@@ -50,7 +51,8 @@ if TYPE_CHECKING:
 @click.option("--against", metavar="RECORD", help="Put the times beside those of an earlier perf or compare.")
 @click.option("--measure-duplicates", is_flag=True, help="Time identical arms too: an A/A test of the machine.")
 @wait_option
-@input_options
+@input_options()
+@on_options
 @limit_options
 @verb_options
 @html_option

@@ -48,11 +48,12 @@ def command(model: str | None, target: str, schema: bool, out: Output, **said: A
     .toml or .json file instead of stdout.
     """
     if schema:
+        out.refuse_python("--schema")
         write_document(pipeline.schema_of(pipeline.Recipe))
         return
     call = VerbCall("config", require_model(model), target, **said)
     if out.as_python:
-        write_utf8(as_python(call, save=out.save))
+        write_utf8(as_python(call, out=out))
         return
     check_output(out.save)
     _show(call.run(), out, out.save)

@@ -12,6 +12,7 @@ from modelwright._json import plain
 from modelwright._lazy import lazy
 from modelwright._output import check_output
 from modelwright.cli._call import VerbCall, as_python, one_line, say_record
+from modelwright.cli._cluster import on_options
 from modelwright.cli._data import data_options
 from modelwright.cli._exits import CANNOT_TELL, NO
 from modelwright.cli._fixing import fix_options
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from modelwright.diagnosis import DebugReport
     from modelwright.repairs import Repaired
     from modelwright.report import render
-    from modelwright.vocabulary import Data
+    from modelwright.vocabulary import Data, On
 else:
     render = lazy("modelwright.report.render")
     repairs = lazy("modelwright.repairs")
@@ -50,12 +51,13 @@ else:
 @click.option("--fail-under-db", type=Finite(), help="Exit 1 when an output is below this SQNR.")
 @fix_options
 @target_option
+@on_options
 @limit_options
 @verb_options
 @html_option
 def command(
     model: str, component: str | None, reference: Path | None, target: str, fail_under_db: float | None, data: Data,
-    memory_budget: int, repair: dict[str, Any] | None, out: Output,
+    memory_budget: int, repair: dict[str, Any] | None, on: On | None, out: Output,
 ) -> int:  # fmt: skip
     """Where MODEL leaves its reference, tensor by tensor, and which nodes made the noise.
 
@@ -68,13 +70,15 @@ def command(
         raise UsageError(
             "--fix needs --reference", cause="it repairs a quantized model", fix="give the float model it was made from"
         )
+    if repair is not None and on is not None:
+        raise UsageError("--fix repairs on this machine", cause="--on looks on another", fix="leave one of them out")
     # With --fix the target is asked for its placement; its simulator would be too slow to search with.
     looked = {"data": data, "target": target} if repair is None else {"data": replace(data, samples=None)}
-    calls = [VerbCall("debug", model, reference, component=component, **looked, memory_budget=memory_budget)]
+    calls = [VerbCall("debug", model, reference, component=component, **looked, memory_budget=memory_budget, on=on)]
     if repair is not None:
         calls.append(VerbCall("repair", model, reference, data=data, target=target, **repair))
     if out.as_python:
-        write_utf8(as_python(*calls, save=out.save))
+        write_utf8(as_python(*calls, out=out))
         return 0
     for written in (out.save, repair["save_recipe"] if repair is not None else None):
         check_output(written)
@@ -83,7 +87,7 @@ def command(
         passed = stop is None and (_passed(found, fail_under_db) if fixed is None else fixed.result.met)
         if out.save is not None:
             found.save(out.save)
-        out.draw(found, *([fixed.result] if fixed is not None else []))
+        out.draw(found, *([fixed] if fixed is not None else []))
         _answer(found, fixed, {"fail_under_db": fail_under_db, "passed": passed}, out)
     if stop is not None:
         raise stop

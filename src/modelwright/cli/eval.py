@@ -8,6 +8,7 @@ import click
 
 from modelwright._lazy import lazy
 from modelwright.cli._call import Answering, VerbCall, answer
+from modelwright.cli._cluster import on_options
 from modelwright.cli._completing import files, target_names, task_names
 from modelwright.cli._data import data_options
 from modelwright.cli._exits import CANNOT_TELL, NO
@@ -65,6 +66,7 @@ else:
     help="What the reference runs on.",
 )
 @retry_option
+@on_options
 @limit_options
 @verb_options
 @html_option

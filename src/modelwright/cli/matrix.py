@@ -11,8 +11,9 @@ import click
 
 import modelwright as mw
 from modelwright._lazy import lazy
-from modelwright._output import write_output
+from modelwright._output import check_output
 from modelwright.cli._call import Answering, VerbCall, answer, kept_lines
+from modelwright.cli._cluster import scheduler_options
 from modelwright.cli._data import data_options
 from modelwright.cli._exits import CANNOT_TELL, NO
 from modelwright.cli._options import (
@@ -29,13 +30,11 @@ from modelwright.cli._types import Size
 if TYPE_CHECKING:
     from modelwright import farm
     from modelwright.api import matrix as api
-    from modelwright.report import html as pages
     from modelwright.report import matrix as report
     from modelwright.targets import Target
 else:
     api = lazy("modelwright.api.matrix")
     farm = lazy("modelwright.farm")
-    pages = lazy("modelwright.report.html")
     report = lazy("modelwright.report.matrix")
 
 _REPORT, _PAGE = "matrix.json", "matrix.html"
@@ -67,6 +66,7 @@ def command() -> None:
 @click.option("--workers", type=click.IntRange(min=1), help="Stages at a time. Default: the CPUs of this process.")
 @click.option("--unjudged", is_flag=True, help="Also publish builds that nobody could judge: no real data.")
 @click.option("--trust-remote-code", is_flag=True, help="Run Python code that comes with models.")
+@scheduler_options
 @limit_options
 @verb_options
 @html_option
@@ -81,7 +81,7 @@ def run(
     the feed takes nothing any more, 6 when some could not be judged.
     """
     if plan:
-        unused = ("disk", "workers")
+        unused = ("disk", "workers", "scheduler", "tls")
         asked = VerbCall("matrix_plan", models, targets, **{key: said[key] for key in said if key not in unused})
         return answer(asked, out, Answering("matrix run"))
     call = VerbCall("matrix", models, targets, output=output, **said)
@@ -120,14 +120,15 @@ def explain(model: str, target: str, out: Output) -> None:
 @command.command("retry")
 @click.option("--class", "kinds", multiple=True, help="A class of failures, for example timeout; repeatable.")
 @click.option("--workers", type=click.IntRange(min=1), help="Stages at a time. Default: the CPUs of this process.")
+@scheduler_options
 @limit_options
 @output_options
 @html_option
-def retry(kinds: tuple[str, ...], workers: int | None, out: Output) -> int:
+def retry(kinds: tuple[str, ...], out: Output, **where: Any) -> int:
     """Try again what failed in the last matrix; everything else stays as it is."""
     given = api.last_matrix()
     output, models, targets = given["output"], given.pop("models"), given.pop("targets")
-    call = VerbCall("matrix", models, targets, **given, workers=workers, retry=kinds or farm.CLASSES)
+    call = VerbCall("matrix", models, targets, **given, **where, retry=kinds or farm.CLASSES)
     return _run(call, None if output is None else Path(output), out)
 
 
@@ -151,10 +152,19 @@ def _run(call: VerbCall, output: Path | None, out: Output) -> int:
     def also(result: farm.MatrixResult) -> None:
         if output is not None:
             result.save(output / _REPORT)
-            write_output(output / _PAGE, pages.page(result))
+            result.save_page(output / _PAGE)
             out.note(f"wrote {output / _REPORT} and {output / _PAGE}")
 
-    return answer(call, out, Answering("matrix run", _code, also, kept_lines))
+    if output is not None and output.is_dir():
+        check_output(output / _REPORT)
+        check_output(output / _PAGE)
+    return answer(call, out, Answering("matrix run", _code, also, kept_lines, _saved(output)))
+
+
+def _saved(output: Path | None) -> str | None:
+    if output is None:
+        return None
+    return f"result.save({str(output / _REPORT)!r})\nresult.save_page({str(output / _PAGE)!r})"
 
 
 def _code(found: farm.MatrixResult) -> int:

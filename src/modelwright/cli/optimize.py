@@ -61,6 +61,8 @@ def command(
     out: Output,
 ) -> int:
     """Run named passes on MODEL and check that it still computes the same."""
+    if listing or check:
+        out.refuse_python("--list" if listing else "--check")
     if listing:
         table = {"passes": optimizing.passes(), "presets": optimizing.PRESETS}
         out.answer("optimize", table, report.render_table)

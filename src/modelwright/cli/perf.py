@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from modelwright._lazy import lazy
-from modelwright._output import check_output, write_output
+from modelwright._output import check_output
 from modelwright.cli._call import Answering, VerbCall, answer, kept_lines, told
+from modelwright.cli._cluster import on_options
 from modelwright.cli._measuring import LiveMonitor, input_options, loop_options
 from modelwright.cli._options import (
     Output,
@@ -24,9 +24,6 @@ from modelwright.errors import ExecutionError
 
 if TYPE_CHECKING:
     from modelwright.measure import PerfResult
-    from modelwright.report import html as pages
-else:
-    pages = lazy("modelwright.report.html")
 
 
 @click.command("perf")
@@ -46,7 +43,8 @@ else:
 @click.option("--trace-html", type=click.Path(path_type=Path), help="Write the trace as one HTML page.")
 @click.option("--trace-chrome", type=click.Path(path_type=Path), help="Write the trace for chrome://tracing.")
 @click.option("--monitor", is_flag=True, help="Watch CPU, memory and devices meanwhile; live on a terminal.")
-@input_options
+@input_options()
+@on_options
 @limit_options
 @verb_options
 @html_option
@@ -64,10 +62,12 @@ def command(
         check_output(written)
     said["op_trace"] = op_trace or ("basic" if trace_html or trace_chrome else None)
     call = VerbCall("perf", model, target, **said, trace_chrome=trace_chrome, monitor=monitor)
-    watch = LiveMonitor(out) if monitor and not out.as_python else None
+    # What another machine does is recorded there.
+    watch = LiveMonitor(out) if monitor and not out.as_python and said["on"] is None else None
     how = Answering(
         code=_traced,
         also=lambda result: _page(result, trace_html),
+        python=None if trace_html is None else f"result.op_trace.save_page({str(trace_html)!r})",
         progress=kept_lines if watch is None else lambda _: watch,
     )
     return answer(call, out, how, watch=watch)
@@ -75,7 +75,7 @@ def command(
 
 def _page(result: PerfResult, path: Path | None) -> None:
     if path is not None and result.op_trace is not None and result.op_trace.has_data:
-        write_output(path, pages.page(result.op_trace))
+        result.op_trace.save_page(path)
 
 
 def _traced(result: PerfResult) -> int:

@@ -16,7 +16,7 @@ from modelwright.cli._options import Output, verb_options
     "--to",
     required=True,
     metavar="FEED",
-    help="A folder, oci://HOST/NAME, s3://BUCKET/PREFIX or az://ORG/PROJECT/FEED.",
+    help="A folder, oci://HOST/NAME, hf://ORG, s3://BUCKET/PREFIX or az://ORG/PROJECT/FEED.",
 )
 @click.option("--model", help="What the model is called there. Default: what it was built from.")
 @click.option("--version", help="A version of yours, for good. Default: one that stands for the content.")

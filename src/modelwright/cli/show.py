@@ -22,17 +22,15 @@ if TYPE_CHECKING:
     from modelwright import evidence
     from modelwright import store as stores
     from modelwright.evidence import Record, RecordLine
-    from modelwright.report import html as pages
     from modelwright.report import render, show, table
 else:
-    pages = lazy("modelwright.report.html")
     evidence = lazy("modelwright.evidence")
     render = lazy("modelwright.report.render")
     show = lazy("modelwright.report.show")
     stores = lazy("modelwright.store")
     table = lazy("modelwright.report.table")
 
-_KINDS = ("perf", "compare", "eval", "debug", "repair", "analyze", "build", "tune", "experiment")
+_KINDS = ("perf", "compare", "eval", "debug", "repair", "analyze", "build", "tune", "sweep", "experiment")
 _STDOUT = Path("-")
 
 
@@ -57,7 +55,7 @@ def command(
 ) -> None:
     """Show RECORD again, a file that --save wrote or the beginning of an id, as its command showed it.
 
-    Every perf, compare, eval, debug, analyze, build and repair keeps a record in the store: what was found, about
+    Every perf, compare, eval, debug, analyze, build, repair and tune keeps a record in the store: what was found, about
     which files, where and how, with every sample. --csv and --markdown give the rows behind the answer, or the list.
     """
     if (record is None) != listing or (not listing and any(asked.values())) or (listing and out.html is not None):
@@ -72,7 +70,7 @@ def command(
             out.answer("show", {"records": lines}, lambda _, console: show.render_records(lines, console))
         return
     found = mw.read(str(record))
-    _draw(found, out)
+    out.draw(found.payload)
     if not _exported(table.rows_of(found.payload), csv, markdown, out):
         _answer(found, out)
 
@@ -81,12 +79,6 @@ def _listed(model: str | None, target: str | None, kind: str | None, since: date
     moment = since.astimezone() if since is not None else None
     with stores.Store() as store:
         return evidence.list_records(store, evidence.Wanted(model, target, kind, moment))
-
-
-def _draw(found: Record[Any], out: Output) -> None:
-    if out.html is not None and not pages.has_page(found.payload):
-        raise UsageError(f"{found.kind} has no page", cause="it is text alone", fix="leave --html out")
-    out.draw(found.payload)
 
 
 def _exported(rows: table.Table, csv: Path | None, markdown: bool, out: Output) -> bool:

@@ -10,7 +10,8 @@ import click
 
 from modelwright._lazy import lazy
 from modelwright.cli._building import written_folder_options
-from modelwright.cli._call import Answering, VerbCall, answer, kept_lines
+from modelwright.cli._call import Answering, VerbCall, answer, kept_lines, told
+from modelwright.cli._cluster import on_options
 from modelwright.cli._completing import precision_names, task_names
 from modelwright.cli._exits import CANNOT_TELL, NO
 from modelwright.cli._measuring import input_options, wait_option
@@ -18,24 +19,33 @@ from modelwright.cli._options import (
     Output,
     html_option,
     limit_options,
-    model_options,
     one_target,
+    optional_model,
+    require_model,
     target_options,
     verb_options,
 )
 from modelwright.cli._types import Duration, Milliseconds, Quantile, Share, Size
-from modelwright.errors import UsageError
+from modelwright.errors import UsageError, WrightError
 
 if TYPE_CHECKING:
+    from modelwright import search
     from modelwright.report import knowledge as report
     from modelwright.search import TuneResult, TuneSweep
     from modelwright.targets import Target
+    from modelwright.vocabulary import On
 else:
     report = lazy("modelwright.report.knowledge")
+    search = lazy("modelwright.search")
 
 
 @click.command("tune")
-@model_options
+@optional_model
+@click.option(
+    "--catalog",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Instead of MODEL: a list of models, as `wright matrix` takes it. What has an answer is not run again.",
+)
 @target_options
 @click.option("--budget", "budget_s", type=Duration("s"), default="10m", show_default=True, help="Time to spend.")
 @click.option("-r", "--recipe", type=click.Path(path_type=Path), help="Recipe of the baseline, whole or partial.")
@@ -83,12 +93,20 @@ else:
 @click.option("--again", is_flag=True, help="Measure anew what an earlier search of the same has measured.")
 @written_folder_options
 @wait_option
-@input_options
+@input_options(partly=True)
+@on_options
 @limit_options
 @verb_options
 @html_option
 def command(
-    model: str, targets: tuple[Target, ...] | None, output: Path | None, explain: bool, out: Output, **said: Any
+    model: str | None,
+    catalog: Path | None,
+    targets: tuple[Target, ...] | None,
+    output: Path | None,
+    explain: bool,
+    on: On | None,
+    out: Output,
+    **said: Any,
 ) -> int:
     """Find the configuration of MODEL that is really best on a target, and prove it on a fresh build.
 
@@ -101,34 +119,51 @@ def command(
     size. The same command goes on after a kill.
 
     With several targets each is tuned, and the answer says what to take for all of them: one recipe by its worst case,
-    one each, or a front; where each champion can go, and what runs when an EP is missing.
+    one each, or a front; where each champion can go, and what runs when an EP is missing. With --catalog every model of
+    a list is; one that fails does not stop the others. --budget is for each search, and -o gets a folder for each.
     """
-    if targets is not None and len(targets) > 1:
-        return _for_all([model], targets, output, out, said)
-    call = VerbCall("tune", model, one_target(targets), output=output, **said)
-    also = (lambda result: report.render_insights(result.insights, out.console(sys.stdout))) if explain else _nothing
-    return answer(call, out, Answering(code=_code, progress=kept_lines, also=_nothing if out.json else also))
-
-
-def _for_all(
-    models: list[str], targets: tuple[Target, ...], output: Path | None, out: Output, said: dict[str, Any]
-) -> int:
-    if output is not None:
+    if model is not None and catalog is not None:
         raise UsageError(
-            "-o takes one champion", cause="here are several searches", fix="tune each target alone with its own -o"
+            "the models are said twice", cause=f"{model}, and those of {catalog}", fix="leave one of them out"
         )
-    asked = {name: value for name, value in said.items() if name != "overwrite"}
-    call = VerbCall("sweep", models, [str(target) for target in targets], **asked)
-    return answer(call, out, Answering(code=_all_code, progress=kept_lines))
+    if catalog is not None or (targets is not None and len(targets) > 1):
+        if on is not None:
+            raise UsageError("--on is for one model and one target", cause="several are asked for", fix="name one each")
+        names = None if targets is None else [str(target) for target in targets]
+        call = VerbCall("sweep", catalog or [require_model(model)], names, output=output, **said)
+    else:
+        call = VerbCall("tune", require_model(model), one_target(targets), output=output, on=on, **said)
+    shown = (lambda result: _insights(result, out)) if explain and not out.json else _nothing
+    return answer(call, out, Answering(code=_code, also=shown, progress=kept_lines))
+
+
+def _insights(result: TuneResult | TuneSweep, out: Output) -> None:
+    console = out.console(sys.stdout)
+    if not isinstance(result, search.TuneSweep):
+        report.render_insights(result.insights, console)
+        return
+    for row in result.rows:
+        if row.result is not None:
+            console.print(f"{row.name} for {row.target}", markup=False, highlight=False)
+            report.render_insights(row.result.insights, console)
+
+
+def _code(found: TuneResult | TuneSweep) -> int:
+    return _all_code(found) if isinstance(found, search.TuneSweep) else _one_code(found)
 
 
 def _all_code(found: TuneSweep) -> int:
-    """No where one says no, cannot tell where one has no answer."""
-    codes = [CANNOT_TELL if row.result is None else _code(row.result) for row in found.rows]
+    """Those without an answer are complained about now, and the first of them decides; else no where one says no."""
+    failed = [(row, row.failure) for row in found.rows if row.failure is not None]
+    for row, why in failed:
+        told(WrightError(f"{row.name} for {row.target}: {why.problem}", cause=why.cause, fix=why.fix))
+    if failed:
+        return failed[0][1].exit_code
+    codes = [_one_code(row.result) for row in found.rows if row.result is not None]
     return NO if NO in codes else max(codes, default=0)
 
 
-def _code(found: TuneResult) -> int:
+def _one_code(found: TuneResult) -> int:
     if found.fits is False or (found.latency is not None and found.latency.kept is False):
         return NO
     return CANNOT_TELL if found.latency is not None and found.latency.kept is None else 0

@@ -28,7 +28,7 @@ from modelwright.evidence._record import (
     make_record,
     now,
     parse_record,
-    save_record,
+    restored_answer,
 )
 
 __all__ = [
@@ -55,5 +55,5 @@ __all__ = [
     "read_record",
     "record_file",
     "record_ids",
-    "save_record",
+    "restored_answer",
 ]

@@ -11,12 +11,11 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import field, fields
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from modelwright import __version__, _json
 from modelwright._dataclass import dataclass
-from modelwright._output import SEAL, is_sealed, write_output
+from modelwright._output import SEAL, is_sealed
 from modelwright._typed import typed
 from modelwright.errors import InputError
 from modelwright.evidence._environment import Environment
@@ -59,7 +58,8 @@ class RecordedVerdict:
 @dataclass(frozen=True, kw_only=True)
 class RecordHead:
     """Everything but the answer. `protocol` goes up when the same numbers would have to be read differently; `call` is
-    what was typed; `refs` are the ids of records that this one rests on."""
+    what was typed; `refs` are the ids of records that this one rests on; `on` is the machine of a cluster that found
+    it, None where this one did."""
 
     kind: str
     protocol: str
@@ -72,6 +72,7 @@ class RecordHead:
     verdict: RecordedVerdict | None
     environment: Environment
     refs: tuple[str, ...] = ()
+    on: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,11 +117,6 @@ def _text(document: Mapping[str, Any]) -> tuple[str, str]:
     return found, f'{{"record_id":"{found}","seal":"{SEAL}",{body.decode()[1:]}\n'
 
 
-def save_record(path: Path, record: Record[Any]) -> None:
-    """Write it to a file; an earlier record there is replaced, no other file is."""
-    write_output(path, record.text)
-
-
 def parse_record(data: bytes, name: str, payloads: Payloads) -> Record[Any]:
     """The record in these bytes, typed."""
     try:
@@ -162,10 +158,11 @@ def _parsed(document: dict[str, Any], payloads: Payloads) -> Record[Any]:
     head = typed(RecordHead, document["record"])
     shown = {name: value for name, value in document.items() if name not in _HEAD}
     answer = document["record"].get("payload") or shown
-    return _record(head, found, _restored(payloads(head.kind) or dict, answer), text)
+    return _record(head, found, restored_answer(payloads(head.kind) or dict, answer), text)
 
 
-def _restored(kind: type, answer: Mapping[str, Any]) -> Any:
+def restored_answer(kind: type, answer: Mapping[str, Any]) -> Any:
+    """Of its whole, typed."""
     own = kind.restored(answer) if issubclass(kind, Result) else None
     return typed(kind, answer) if own is None else own
 

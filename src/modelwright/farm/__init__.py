@@ -7,6 +7,7 @@ from modelwright.farm._cells import (
     MatrixCell,
     find_cell,
     group_cells,
+    precision_for,
 )
 from modelwright.farm._list import (
     AnyRows,
@@ -74,6 +75,7 @@ __all__ = [
     "list_schema",
     "note_order",
     "plan_matrix",
+    "precision_for",
     "read_rows",
     "statuses",
 ]

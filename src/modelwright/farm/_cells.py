@@ -102,18 +102,19 @@ def _group(row: MatrixRow, targets: Sequence[Target], choices: CellChoices) -> C
     source, error = _source(row, choices)
     try:
         content = [_identity(source, row), _data_identity(data)]
-        base = ["cell-1", versions(), row.title, *content, row.task, choices.samples, choices.seed]
+        base = digest(["cell-2", versions(), row.title, *content, row.task, choices.samples, choices.seed])
     except WrightError as wrong:
-        source, error, base = None, wrong, ["cell-1", row.title, row.model, row.task]
+        source, error, base = None, wrong, digest(["cell-2", row.title, row.model, row.task])
     cells, said = [], []
+    common = RecipeChoices(data=data, samples=choices.samples, seed=choices.seed)
     for target in targets:
-        precision, note = _precision(row, target)
+        precision, note = precision_for(row, target)
         compiled = choices.compile if target.provider.ep_context else None
-        mark = digest([*base, str(target), row.precision, compiled])
+        mark = digest([base, str(target), row.precision, compiled])
         about = (row.task, row.group, row.priority, note, row.precision)
         cells.append(MatrixCell(mark, row.title, str(target), precision, *about))
-        common = RecipeChoices(data=data, samples=choices.samples, seed=choices.seed)
-        said.append(replace(common, precision=precision, compile=compiled))
+        plain = precision is None and compiled is None
+        said.append(common if plain else replace(common, precision=precision, compile=compiled))
     return CellGroup(source, tuple(cells), tuple(said), error)
 
 
@@ -148,7 +149,7 @@ def _data_identity(data: Data | None) -> Any:
     return [DataSource(data).identity(0), data.labels and file_digest(Path(data.labels).expanduser())]
 
 
-def _precision(row: MatrixRow, target: Target) -> tuple[str | None, str | None]:
+def precision_for(row: MatrixRow, target: Target) -> tuple[str | None, str | None]:
     """What the row asks for, and a note where the target cannot have it: its compiler quantizes by itself."""
     if row.precision is None:
         return None, None

@@ -26,11 +26,11 @@ class MatrixRecall:
 
 def note_order(ledger: Ledger, cells: Sequence[MatrixCell], given: Mapping[str, Any]) -> None:
     """Once: a run that is gone on with asks for the same."""
-    note = {"cells": [plain(cell) for cell in cells], "given": plain(dict(given))}
-    mark = digest(note)
+    asked = plain(dict(given))
+    mark = digest([[cell.id for cell in cells], asked])
     last = ledger.last(_ITEM)
     if last is None or last.note.get("mark") != mark:
-        ledger.append(_ITEM, _ASKED, {**note, "mark": mark})
+        ledger.append(_ITEM, _ASKED, {"cells": [plain(cell) for cell in cells], "given": asked, "mark": mark})
 
 
 def last_order(ledger: Ledger) -> MatrixRecall:

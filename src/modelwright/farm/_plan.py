@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
-from modelwright._json import digest, plain
 from modelwright.errors import WrightError
 from modelwright.farm._cells import CellGroup
 from modelwright.farm._result import MatrixPlan, PlannedCell, SharedWork
@@ -22,7 +21,7 @@ def plan_matrix(
 ) -> MatrixPlan:
     """`open_cells` are those that earlier runs have left to do; the others stay as they are `now`."""
     found: dict[str, PlannedCell] = {}
-    distinct: dict[str, set[str]] = defaultdict(set)
+    distinct: dict[str, set[Hashable]] = defaultdict(set)
     alone: Counter[str] = Counter()
     for group in groups:
         numbers = [number for number, cell in enumerate(group.cells) if cell.id in open_cells]
@@ -74,14 +73,14 @@ def _steps(
     return dict(zip(recipes, steps, strict=True))
 
 
-def _marks(group: CellGroup, recipe: Recipe) -> list[tuple[str, str]]:
+def _marks(group: CellGroup, recipe: Recipe) -> list[tuple[str, Hashable]]:
     """What each stage makes, by everything that is done up to it: what has one mark is one result."""
-    upto: list[object] = [id(group)]
-    found = []
+    upto: tuple[Hashable, ...] = (id(group),)
+    found: list[tuple[str, Hashable]] = []
     for stage in _STAGES:
         section = getattr(recipe, stage)
         if section is None or (stage == "export" and not isinstance(group.source, HfSource)):
             continue
-        upto = [digest([upto, plain(section), plain(recipe.data) if stage == "quantize" else None])]
-        found.append((stage, str(upto[0])))
+        upto = (*upto, stage, section, recipe.data if stage == "quantize" else None)
+        found.append((stage, upto))
     return found

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from modelwright._dataclass import dataclass
-from modelwright.errors import NoRoomError, StoreError, WrightError
+from modelwright.errors import InputError, NoRoomError, StoreError, UsageError, WrightError
 from modelwright.farm._budget import DiskBudget
 from modelwright.farm._cells import CellGroup, MatrixCell
 from modelwright.farm._job import CellJob, Made
@@ -19,6 +19,7 @@ from modelwright.farm._states import (
     AROUND,
     CellState,
     CellStatus,
+    FolderTakenError,
     classify,
     facts_of_build,
     judged,
@@ -65,8 +66,9 @@ class _WorkDone:
 
 def statuses(cells: Iterable[MatrixCell], ledger: Ledger) -> dict[str, CellStatus]:
     """Every cell as the ledger has it."""
-    known = ledger.latest()
-    return {cell.id: told(cell, known.get(cell.id)) for cell in cells}
+    found = {cell.id: cell for cell in cells}
+    known = {event.item: told(found[event.item], event) for event in ledger.each_latest() if event.item in found}
+    return {name: known.get(name) or CellStatus(cell) for name, cell in found.items()}
 
 
 def is_settled(status: CellStatus, wish: MatrixWish) -> bool:
@@ -80,6 +82,10 @@ def is_settled(status: CellStatus, wish: MatrixWish) -> bool:
             return True
         return status.state == "published" and status.feed == wish.feed.address
     return status.state in ("validated", "built", "published")
+
+
+class NeverFitsError(NoRoomError):
+    """More than is allowed for everything: it would be the same with nothing beside it."""
 
 
 class MatrixRun:
@@ -225,7 +231,7 @@ class MatrixRun:
             return True
         if self._active or (self._uploads is not None and self._uploads.left):
             return False
-        error = NoRoomError(
+        error = NeverFitsError(
             f"{group.cells[0].model} does not fit",
             cause=f"its builds need about {need:,} bytes, and {self._wish.disk:,} are allowed for everything",
             fix="allow more with `disk`, or build it for fewer targets at a time",
@@ -292,7 +298,7 @@ class MatrixRun:
         good: CellState = "validated" if facts.gate else "built"
         if self._wish.folder is not None:
             folder = self._wish.folder / cell.slug
-            self._store.materialize(artifact, folder)
+            self._write(artifact, folder)
             state = "published" if status.state == "published" else good
             status = self._set(replace(status, folder=str(folder), failure=None), state)
         sent = status.state == "published" and self._uploads is not None and status.feed == self._uploads.feed.address
@@ -303,6 +309,12 @@ class MatrixRun:
         if status.state == "failed":
             self._set(replace(status, failure=None), good)
         self._tell_of(cell)
+
+    def _write(self, artifact: Artifact, folder: Path) -> None:
+        try:
+            self._store.materialize(artifact, folder)
+        except (InputError, UsageError) as error:
+            raise FolderTakenError(error.problem, cause=error.cause, fix=error.fix) from error
 
     def _drain(self, *, wait: bool = False) -> int:
         found = [] if self._uploads is None else self._uploads.ended(wait=wait)
@@ -345,10 +357,9 @@ class MatrixRun:
 
 def _failed_around(error: WrightError) -> bool:
     """Not by the model: room that others had, or a result that went before it was held."""
-    return isinstance(error, StoreError) and not isinstance(error, FeedError)
+    return isinstance(error, StoreError) and not isinstance(error, FeedError | NeverFitsError)
 
 
 def _failed_later(status: CellStatus) -> bool:
     """The build is good, and what came after it failed."""
-    kind = "" if status.failure is None else status.failure.kind
-    return kind.startswith("feed-") or kind in ("disk", "store")
+    return status.failure is not None and status.failure.kind in AROUND

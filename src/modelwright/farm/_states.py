@@ -19,12 +19,17 @@ CellState = Literal["pending", "leased", "building", "built", "validated", "uplo
 STATES: tuple[CellState, ...] = get_args(CellState)
 FailureClass = Literal[
     "input", "gate", "target", "crash", "timeout", "stalled", "oom", "import_error", "raised", "runtime", "disk",
-    "store", "feed-auth", "feed-unavailable", "feed-unsupported", "feed-conflict", "feed-corrupt", "feed-refused",
+    "store", "folder", "feed-auth", "feed-unavailable", "feed-unsupported", "feed-conflict", "feed-corrupt",
+    "feed-refused",
 ]  # fmt: skip
 CLASSES: tuple[FailureClass, ...] = get_args(FailureClass)
 # Not about the model: the same may go well the next time, so the next run tries it again.
-AROUND = ("disk", "store", "feed-auth", "feed-unavailable", "feed-unsupported", "feed-corrupt")
+AROUND = ("disk", "store", "folder", *(kind for kind in CLASSES if kind.startswith("feed-")))
 _DEBUG = "see where it loses accuracy with wright debug, or build it in another precision"
+
+
+class FolderTakenError(UsageError):
+    """A build that is good, and whose place in the folder for results is somebody else's."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +46,9 @@ class CellFailure:
 @dataclass(frozen=True)
 class CellFacts:
     """What a build turned out to be. `seconds`, `cpu_seconds` and `peak_rss_bytes` are of all its stages, then or now;
-    `ran` and `reused` how many of them were done for it and found. `gate`: the answer of the gate on the CPU, null
-    where nobody could judge; `asked`: that of the target itself. Evidence are the keys of those answers in the store.
+    `ran` and `reused` how many of them were done for it and found, `machines` the workers of a cluster that did.
+    `gate`: the answer of the gate on the CPU, null where nobody could judge; `asked`: that of the target itself.
+    Evidence are the keys of those answers in the store.
     """
 
     key: str
@@ -63,6 +69,7 @@ class CellFacts:
     ran: int
     reused: int
     evidence: tuple[str, ...]
+    machines: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -105,6 +112,8 @@ def classify(error: WrightError) -> CellFailure:
 
 
 def _kind(error: WrightError) -> FailureClass:
+    if isinstance(error, FolderTakenError):
+        return "folder"
     if isinstance(error, FeedError):
         return f"feed-{error.kind}"  # type: ignore[return-value]
     if isinstance(error, ChildError):
@@ -161,6 +170,7 @@ def facts_of_build(result: BuildResult, key: str, digest: str, size: int) -> Cel
         ran=sum(stage.produced for stage in stages),
         reused=sum(not stage.produced for stage in stages),
         evidence=tuple(stage.key.digest for stage in stages if stage.stage in ("validate", "check", "agree")),
+        machines=tuple(sorted({stage.machine for stage in stages if stage.machine is not None})),
     )
 
 

@@ -16,7 +16,7 @@ from modelwright.vocabulary import Result
 
 Promoted = Literal["confirmed", "general"]
 NEEDED: dict[Promoted, Rung] = {"confirmed": "confirmed", "general": "generalised"}
-_NOTHING = "no experiment to judge: `wright kb verify` makes one"
+_NOTHING = "no experiment to judge: `wright kb verify` makes one, or says why it cannot"
 
 
 @dataclass(frozen=True)

@@ -223,7 +223,8 @@ class ExperimentResult(Result):
 
 @dataclass(frozen=True)
 class Verified(Result):
-    """A finding tried again: `reproduced` is None where nobody could be asked or nothing was decided."""
+    """A finding tried again: `reproduced` is None where nobody could be asked or nothing was decided; then `next` says
+    what to do."""
 
     kind: ClassVar[str] = "kb verify"
 
@@ -231,3 +232,4 @@ class Verified(Result):
     reproduced: bool | None
     reason: str
     experiments: tuple[ExperimentResult, ...]
+    next: str | None = None

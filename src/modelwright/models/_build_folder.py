@@ -7,7 +7,7 @@ edited are both noticed. Whoever opens a build folder does it here.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +60,11 @@ class BuildFolder:
     recipe: Mapping[str, JsonValue]
     companions: tuple[FileDigest, ...] = ()
 
+    @property
+    def files(self) -> tuple[FileDigest, ...]:
+        """Everything that was built, without the manifest itself."""
+        return (*(file for part in self.parts for file in part.files), *self.companions)
+
     def model(self, part: str | None = None) -> Path:
         """The .onnx file of a part; of the only one, where none is named."""
         found = [item for item in self.parts if part in (None, item.name)]
@@ -95,7 +100,7 @@ def read_build(folder: Path) -> BuildFolder:
     if not is_sealed(data):
         raise _not_as_built(folder, f"{MANIFEST} was changed")
     build = _parsed(folder, data)
-    for file in _files(build):
+    for file in build.files:
         state = _state(folder, file)
         if state is not None:
             raise _not_as_built(folder, f"{file.name} {'is missing' if state == 'missing' else 'was changed'}")
@@ -107,7 +112,7 @@ def check_build(folder: Path) -> BuildCheck:
     data = _manifest(folder)
     sealed = is_sealed(data)
     try:
-        files = tuple(_files(_parsed(folder, data)))
+        files = _parsed(folder, data).files
     except InputError:
         if sealed:
             raise
@@ -192,12 +197,6 @@ def _inside(place: str, name: str) -> str:
     if found.is_absolute() or ".." in found.parts or "\\" in name:
         raise ValueError(f"{name} leads out of the folder")
     return str(found)
-
-
-def _files(build: BuildFolder) -> Iterator[FileDigest]:
-    for part in build.parts:
-        yield from part.files
-    yield from build.companions
 
 
 def _state(folder: Path, file: FileDigest) -> str | None:

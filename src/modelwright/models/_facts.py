@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import stat
 from pathlib import Path
 
@@ -38,17 +39,18 @@ _seen: dict[str, ModelFacts] = {}
 
 def model_facts(path: str | Path) -> ModelFacts:
     """Not parsed again, also not by another process, while the file and the weights beside it are what they were."""
-    path = Path(path).absolute()
+    # Not a Path yet: large plans ask a hundred thousand times.
+    place = os.path.join(os.getcwd(), path)  # noqa: PTH109, PTH118
     try:
-        status = path.stat()
-    except OSError:
-        return _looked_up(path)  # reading it says what is wrong
+        status = os.stat(place)  # noqa: PTH116
+    except (OSError, ValueError):
+        return _looked_up(Path(place))  # reading it says what is wrong
     if not stat.S_ISREG(status.st_mode):
-        return _looked_up(path)
-    key = _key(str(path), file_stamp(status))
+        return _looked_up(Path(place))
+    key = _key(place, file_stamp(status))
     found = _seen.get(key) or _recalled(key)
-    if found is None or not all(_has(path.parent / name, size) for name, size in found.weights):
-        found = _looked_up(path)
+    if found is None or not all(_has(Path(place).parent / name, size) for name, size in found.weights):
+        found = _looked_up(Path(place))
         _remember(key, found)
     _seen[key] = found
     return found

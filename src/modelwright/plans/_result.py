@@ -25,7 +25,8 @@ O = TypeVar("O")  # noqa: E741 - the outcome
 
 @dataclass(frozen=True, eq=False)
 class StageResult(Generic[O]):
-    """A finished stage. `facts` is what its task noted, in JSON's terms; `seconds` what making it took, then or now.
+    """A finished stage. `facts` is what its task noted, in JSON's terms; `seconds` what making it took, then or now;
+    `machine` is the worker of a cluster that made it now.
 
     Where the outcome was not worth keeping the artifact has no files, and the store does not know it.
     """
@@ -39,6 +40,7 @@ class StageResult(Generic[O]):
     seconds: float | None = None
     cpu_seconds: float | None = None
     peak_rss_bytes: int | None = None
+    machine: str | None = None
 
     @functools.cached_property
     def outcome(self) -> O:

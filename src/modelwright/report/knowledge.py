@@ -60,7 +60,7 @@ def render_findings(found: Sequence[Standing], console: rich.console.Console) ->
         console.print(fitted(columns, rows, console.width))
     counts = {word: sum(one.status == word for one in found) for word in dict.fromkeys(one.status for one in found)}
     said = ", ".join(f"{count} {word}" for word, count in counts.items())
-    console.print(f"{len(found)} findings{': ' if said else ''}{said}", soft_wrap=True)
+    console.print(f"{len(found)} finding{'' if len(found) == 1 else 's'}{': ' if said else ''}{said}", soft_wrap=True)
 
 
 def render_finding(one: Standing, events: Sequence[KbEvent], console: rich.console.Console) -> None:
@@ -142,6 +142,8 @@ def render_verified(found: Verified, console: rich.console.Console) -> None:
         render_experiment(one, console)
     word, style = _ANSWERS[found.reproduced]
     console.print(rich.text.Text.assemble((word, style), f": {found.reason}"), soft_wrap=True)
+    if found.next is not None:
+        console.print(f"next: {found.next}", soft_wrap=True)
 
 
 def render_promotion(found: FindingPromotion, console: rich.console.Console) -> None:

@@ -36,12 +36,13 @@ NEXT_STEPS: Mapping[FailureClass, str] = {
     "runtime": "read what the runtime says; wright matrix retry --class runtime",
     "disk": "make room, or give more with --disk; the next run tries again",
     "store": "mend the store (wright cache verify); the next run tries again",
+    "folder": "its place in the folder is taken: move that away, or give another folder; the next run writes it",
     "feed-auth": "log in to the feed again; the next run publishes what is built",
     "feed-unavailable": "the next run publishes what is built",
     "feed-unsupported": "install what the feed needs; the next run publishes what is built",
     "feed-conflict": "the feed has other content under this name: publish under another name",
     "feed-corrupt": "the feed does not hold what was sent; the next run sends it again",
-    "feed-refused": "the feed does not take this package: see why, then wright matrix retry --class feed-refused",
+    "feed-refused": "the feed does not take this package: see why; the next run tries again",
 }
 
 
@@ -125,7 +126,7 @@ def _failures(kind: FailureClass, cells: Sequence[CellStatus], console: rich.con
 def summary(found: MatrixResult) -> Iterator[str]:
     """What all of it came to, in sentences."""
     counts = ", ".join(f"{count} {word}" for word, count in found.counts.items())
-    yield f"{len(found)} cells: {counts}."
+    yield f"{len(found)} cell{'s' if len(found) != 1 else ''}: {counts}."
     if found.totals is not None and found.totals.stages:
         stages = ", ".join(f"{count} × {stage}" for stage, count in found.totals.stages.items())
         yield f"Done now: {stages}; {found.totals.cpu_seconds:.1f} s of CPU in {found.totals.seconds:.1f} s."
@@ -136,6 +137,11 @@ def summary(found: MatrixResult) -> Iterator[str]:
             + (f" of {human_bytes(found.disk.limit)}" if found.disk.limit is not None else "")
             + (f", {human_bytes(found.disk.evicted)} went to make room" if found.disk.evicted else "")
             + "."
+        )
+    if found.disk is not None and found.disk.limit is not None and found.disk.peak > found.disk.limit:
+        yield (
+            "That is more than was allowed: what a build takes is a guess until it is made, and journals and what is at"
+            " work count too."
         )
     if any(status.state == "built" for status in found.cells):
         yield "Unjudged: no real data says how good they are; name some with --data or in the list."
@@ -151,10 +157,20 @@ def render_cells(
         columns = [Col("when"), Col("state"), Col("attempt", "number"), Col("worker", "name", drop=1)]
         rows = [
             (_when(event.at), event.state, str(event.note.get("attempt", "")), event.worker)
-            for event in events[status.cell.id]
+            for event in _changes(events[status.cell.id])
         ]
         if rows:
             console.print(fitted(columns, rows, console.width))
+
+
+def _changes(events: Sequence[LedgerEvent]) -> Iterator[LedgerEvent]:
+    """Where a cell goes on in the same state, as when it is written to another folder, one line is enough."""
+    before: tuple[object, ...] = ()
+    for event in events:
+        now = (event.state, event.note.get("attempt"))
+        if now != before:
+            yield event
+        before = now
 
 
 def _cell(status: CellStatus, console: rich.console.Console) -> None:
@@ -169,6 +185,7 @@ def _cell(status: CellStatus, console: rich.console.Console) -> None:
             ("gate", f"{_ANSWERS[facts.gate]}, worst cosine {cosine_words(facts.cosine)}"),
             ("target", placement_words(status)),
             ("took", f"{facts.seconds:.1f} s, {facts.cpu_seconds:.1f} s of CPU, {human_bytes(facts.peak_rss_bytes)}"),
+            ("machines", ", ".join(facts.machines)),
             ("build", facts.digest),
             ("evidence", ", ".join(key[:12] for key in facts.evidence)),
         ]

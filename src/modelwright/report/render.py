@@ -35,6 +35,7 @@ _RENDERERS = {
     "PublishResult": "feeds.render_publish",
     "PullResult": "feeds.render_pull",
     "Repaired": "fix.render_fix",
+    "SupportProbe": "support.render_probe",
     "TuneResult": "tune.render_tune",
     "TuneSweep": "sweep.render_sweep",
     "Verified": "knowledge.render_verified",

@@ -41,12 +41,19 @@ class Screen(rich.console.Console):
 
     def print(self, *objects: Any, soft_wrap: bool | None = None, **options: Any) -> None:
         """A long line is broken between words on a terminal, which would cut them, and stays whole in a file."""
-        if self._spoken is not None:
-            objects = tuple(self._spoken(one) if isinstance(one, str) else one for one in objects)
+        objects = tuple(map(self._said, objects))
         if not (soft_wrap and self.is_terminal):
             super().print(*objects, soft_wrap=soft_wrap, **options)
         else:
             super().print(*(self._hanging(one) for one in objects), **options)
+
+    def _said(self, shown: Any) -> Any:
+        """Of a text of several styles nobody could tell which words they are for."""
+        if self._spoken is None:
+            return shown
+        if isinstance(shown, rich.text.Text) and not shown.spans:
+            return rich.text.Text(self._spoken(shown.plain), style=shown.style)
+        return self._spoken(shown) if isinstance(shown, str) else shown
 
     def _hanging(self, shown: Any) -> Any:
         """What does not fit on its line goes on below its text, not below its label."""

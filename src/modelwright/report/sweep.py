@@ -25,14 +25,20 @@ def render_sweep(result: TuneSweep, console: rich.console.Console) -> None:
 
 
 def row_words(row: SweepRow) -> str:
-    said = row.problem if row.result is None else row.result.sentence
-    return f"{said}{'' if row.fresh else ' (from an earlier search)'}"
+    if row.failure is not None:
+        return f"no answer: {row.failure.problem}: {row.failure.cause}"
+    said = row.result.sentence if row.result is not None else ""
+    return "; ".join(filter(None, (said, row.note, None if row.fresh else "from an earlier search")))
 
 
 def summary_words(result: TuneSweep) -> str:
     before = sum(not row.fresh for row in result.rows)
-    failed = f", {result.failed} without an answer" if result.failed else ""
-    return f"{len(result.rows)} searches, {before} of them answered before{failed}, {result.spent_s:.0f} s"
+    parts = [f"{len(result.rows)} searches", f"{before} of them answered before"]
+    if result.failed:
+        parts.append(f"{result.failed} without an answer")
+    if result.asked > len(result.rows):
+        parts.append(f"{result.asked - len(result.rows)} not begun or not ended")
+    return f"{', '.join(parts)}, {result.spent_s:.0f} s"
 
 
 def effect_of(row: PortfolioRow, place: int) -> str:

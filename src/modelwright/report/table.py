@@ -15,15 +15,22 @@ from modelwright.evidence import RecordLine
 from modelwright.knowledge import ExperimentResult
 from modelwright.measure import CompareResult, PerfResult
 from modelwright.pipeline import Analyses, Builds
+from modelwright.report.sweep import row_words, summary_words
+from modelwright.report.tune import front_words
+from modelwright.search import TuneResult, TuneSweep
 from modelwright.vocabulary import Result
 
+_BASELINE = "baseline"
 Cell = str | int | float | bool | None
 
 
 @dataclass(frozen=True)
 class Table:
+    """`lead` is what stands above it where people write text."""
+
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
+    lead: str = ""
 
     def csv(self) -> str:
         text = io.StringIO()
@@ -34,7 +41,8 @@ class Table:
 
     def markdown(self) -> str:
         lines = [self.columns, tuple("---" for _ in self.columns), *self.rows]
-        return "".join(f"| {' | '.join(map(_escaped, line))} |\n" for line in lines)
+        lead = f"{_escaped(self.lead)}\n\n" if self.lead else ""
+        return lead + "".join(f"| {' | '.join(map(_escaped, line))} |\n" for line in lines)
 
 
 def rows_of(result: Result) -> Table:
@@ -109,6 +117,26 @@ def _build(result: Builds) -> Table:
     return Table(("target", "component", "stage", "key", "ran", "seconds", "bytes"), tuple(rows))
 
 
+def _tune(result: TuneResult) -> Table:
+    found, on = _of(result.rows), set(result.front.labels)
+    rows = tuple((*cells, row.label in on) for cells, row in zip(found.rows, result.rows, strict=True))
+    lead = f"{result.model} for {result.target}: {result.sentence}; {front_words(result)}"
+    return Table((*found.columns, "front"), rows, lead)
+
+
+def _sweep(result: TuneSweep) -> Table:
+    def rows() -> Iterator[tuple[Cell, ...]]:
+        for row in result.rows:
+            found = row.result
+            verdict = found.finding.by[0] if found is not None and found.finding is not None else None
+            proven = verdict if found is not None and found.champion != _BASELINE else None
+            numbers = (None,) * 4 if proven is None else (proven.effect, proven.low, proven.high, proven.units)
+            yield (row.name, row.target, found.champion if found else None, *numbers, row_words(row), row.record)
+
+    columns = ("model", "target", "champion", "effect", "low", "high", "units", "says", "record")
+    return Table(columns, tuple(rows()), summary_words(result))
+
+
 _TABLES: Mapping[str, Callable[[Any], Table]] = {
     "perf": _perf,
     "compare": _compare,
@@ -117,7 +145,8 @@ _TABLES: Mapping[str, Callable[[Any], Table]] = {
     "analyze": _analyze,
     "build": _build,
     "repair": lambda result: _of(result.result.rows),
-    "tune": lambda result: _of(result.rows),
+    "tune": _tune,
+    "sweep": _sweep,
     "experiment": _experiment,
 }
 

@@ -22,21 +22,68 @@ _KINDS = {kind.value: kind for kind in VerdictKind}
 
 
 def render_tune(result: TuneResult, console: rich.console.Console) -> None:
-    columns = [Col("variant", "name"), Col("word"), Col("effect", "number"), Col("size", "number"), Col("why", "text")]
+    columns = [
+        Col("variant", "name"),
+        Col("word"),
+        Col("effect", "number"),
+        Col("size", "number", 1),
+        Col("why", "text"),
+    ]
     console.print(fitted(columns, [_row(row) for row in result.rows], console.width))
     console.print(rich.text.Text(f"champion: {result.champion}", style="bold"), soft_wrap=True)
     console.print(rich.text.Text(result.sentence, style=_style(result)), soft_wrap=True)
+    _front(result, console)
     for words in lines(result):
         console.print(rich.text.Text(words, style="dim"), soft_wrap=True)
     if result.status != "complete":
         console.print(rich.text.Text(f"{result.status}: the same command goes on from here", style="bold red"))
 
 
+def _front(result: TuneResult, console: rich.console.Console) -> None:
+    console.print(rich.text.Text(front_words(result)), soft_wrap=True)
+    shown = front_rows(result)
+    if result.front.reason is None and shown:
+        columns = [Col("on the front", "name"), *(Col(title, "number") for title in front_titles(result))]
+        console.print(fitted(columns, [(row.label, *front_cells(row, result)) for row in shown], console.width))
+
+
+def front_words(result: TuneResult) -> str:
+    found = result.front
+    if found.reason is not None or not found.labels:
+        return f"no front: {found.reason or 'this record is older than fronts'}"
+    none = "none of them is proven as good as another in everything"
+    return f"a front of {len(found.labels)} by {', '.join(found.axes)}: {none}"
+
+
+def front_rows(result: TuneResult) -> list[TuneRow]:
+    return [row for row in result.rows if row.label in result.front.labels]
+
+
+def front_titles(result: TuneResult) -> list[str]:
+    names = {"latency": "faster by", "accuracy": "loses", "nodes left to the CPU": "left to CPU"}
+    return [names.get(axis, axis) for axis in result.front.axes]
+
+
+def front_cells(row: TuneRow, result: TuneResult) -> list[str]:
+    """In the order of the axes; a variant of the baseline's precision answers as that does."""
+    own = "precision=" not in row.label
+    said = {
+        "latency": "0" if row.label == "baseline" else effect_words(row),
+        "size": "-" if row.size is None else human_bytes(row.size),
+        "memory": "-" if row.peak_bytes is None else human_bytes(row.peak_bytes),
+        "accuracy": f"{row.lost:.3g}" if row.lost is not None else "0" if own else "not measured",
+        "nodes left to the CPU": str(row.left_nodes),
+    }
+    return [said[axis] for axis in result.front.axes]
+
+
 def lines(result: TuneResult) -> list[str]:
     """What one should know beside the sentence."""
     found = [f"{result.units} units, {result.spent_s:.0f} s, coins from seed {result.seed}"]
-    if result.timed and result.limits.objective == "latency":
-        found.append("effects of the others are from the screening, which only chooses: quote the champion's alone")
+    if result.timed and result.limits.objective == "latency" and any(row.effect is not None for row in result.rows):
+        quoted = "no effect of it is proven" if result.champion == "baseline" else "quote the champion's alone"
+        others = "effects" if result.champion == "baseline" else "effects of the others"
+        found.append(f"{others} are from the screening, which only chooses: {quoted}")
     elif not result.timed:
         found.append(f"{result.target} is simulated here: speed was not measured, placement and size decided")
     if result.fits is False:

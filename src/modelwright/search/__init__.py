@@ -5,9 +5,10 @@ from modelwright.search._fallback import FallbackStep, fallback_chain
 from modelwright.search._latency import LatencyCheck
 from modelwright.search._limits import Objective, TuneLimits
 from modelwright.search._portfolio import CarriedArtifact, Portfolio, PortfolioRow, portfolio
-from modelwright.search._sweep import SweepInterrupted, SweepRow, TuneSweep
+from modelwright.search._space import refuse_unknown
+from modelwright.search._sweep import SearchFailure, SweepInterrupted, SweepRow, TuneSweep
 from modelwright.search._tune import answer_file, tune
-from modelwright.search._types import DeviceLostError, TuneInterrupted, TuneOptions, TuneResult, TuneRow
+from modelwright.search._types import DeviceLostError, TuneFront, TuneInterrupted, TuneOptions, TuneResult, TuneRow
 
 __all__ = [
     "CarriedArtifact",
@@ -18,8 +19,10 @@ __all__ = [
     "Objective",
     "Portfolio",
     "PortfolioRow",
+    "SearchFailure",
     "SweepInterrupted",
     "SweepRow",
+    "TuneFront",
     "TuneInterrupted",
     "TuneLimits",
     "TuneOptions",
@@ -30,5 +33,6 @@ __all__ = [
     "experiment",
     "fallback_chain",
     "portfolio",
+    "refuse_unknown",
     "tune",
 ]

@@ -68,6 +68,17 @@ def remembered(file: Path, found: Advice, *, again: bool) -> Advice:
     return found
 
 
+def spared(advice: Advice) -> Advice:
+    """What somebody names is tried, whatever is known about it."""
+    named = "; it was asked for by name, and is tried"
+    return Advice(
+        tuple(
+            replace(one, did="last", why=f"{one.why}{named}") if one.did == "dropped" else one
+            for one in advice.insights
+        )
+    )
+
+
 def ordered(variants: Sequence[Variant], advice: Advice) -> tuple[Variant, ...]:
     """Nothing is left out here, whatever the graph looks like."""
     by_label = {variant.label: variant for variant in variants}

@@ -10,12 +10,13 @@ from modelwright.measure import sentence
 from modelwright.pipeline import Recipe, toml_text
 from modelwright.search._contender import Contender
 from modelwright.search._events import SearchDone
+from modelwright.search._front import front_of
 from modelwright.search._machine import TuneSearch
 from modelwright.search._types import TUNE_PROTOCOL, TuneResult, TuneRow
 from modelwright.search._variant import BASELINE, AxisChange
 from modelwright.search._workshop import written
 
-_GIVEN_UP = "given up: after a few units nothing worth having was to be hoped for"
+_GIVEN_UP = "given up after a few units"
 
 
 def tune_result(
@@ -36,6 +37,7 @@ def tune_result(
         sentence=_sentence(search, done, timed),
         timed=timed,
         rows=tuple(sorted(rows, key=_order)),
+        front=front_of(rows, done.champion, search.limits.min_effect, timed=timed),
         fits=_fits(search, champion),
         latency=search.latency(done.champion),
         needed_s=done.needed_s,
@@ -66,7 +68,7 @@ def _sentence(search: TuneSearch, done: SearchDone, timed: bool) -> str:
 
 def _row(search: TuneSearch, one: Contender) -> TuneRow:
     row = _told(search, one)
-    return replace(row, peak_bytes=one.tried.peak_bytes) if one.tried is not None else row
+    return row if one.tried is None else replace(row, peak_bytes=one.tried.peak_bytes, lost=one.tried.lost)
 
 
 def _told(search: TuneSearch, one: Contender) -> TuneRow:

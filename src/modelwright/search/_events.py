@@ -37,7 +37,8 @@ class VariantDropped:
 @dataclass(frozen=True)
 class VariantTried:
     """It opens and answers as the baseline does. `left_nodes` are those the target does not take, None on a CPU;
-    `peak_bytes` is what a process takes that opens and runs it, where that was asked for.
+    `peak_bytes` is what a process takes that opens and runs it, where that was asked for, `lost` what another precision
+    loses of the metric.
     Not `timed` is what a simulator computes: then placement and size decide, and nothing is measured."""
 
     label: str
@@ -46,6 +47,7 @@ class VariantTried:
     timed: bool = True
     peak_bytes: int | None = None
     seconds: float = 0.0
+    lost: float | None = None
 
 
 @dataclass(frozen=True)
@@ -56,8 +58,8 @@ class UnitTaken:
     base_first: bool
     base_ms: Samples
     arm_ms: Samples
+    confirming: bool
     seconds: float = 0.0
-    confirming: bool = False
 
     @property
     def slots(self) -> tuple[Samples, Samples]:

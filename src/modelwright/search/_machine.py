@@ -7,6 +7,7 @@ anew and judged on fresh units alone; only those are reported, so whatever luck 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import field
 
@@ -188,8 +189,9 @@ class TuneSearch:
             return f"nothing can be told: the baseline differs from itself by {shift} between the two slots"
         undecided = self.alive
         if undecided:
-            more = f"about {self.needed_s:.0f} s would do" if self._unit_s else "raise the budget"
-            return f"the budget was spent before {len(undecided)} of the variants were decided; {more}"
+            more = f"a budget of about {math.ceil(self.needed_s)} s would do" if self._unit_s else "raise the budget"
+            who = undecided[0] if len(undecided) == 1 else f"{len(undecided)} of the variants"
+            return f"the part of the budget that is for screening ended before {who} could be decided; {more}"
         return "no variant was seen to be faster"
 
     def _smallest(self) -> SearchDone:
@@ -197,7 +199,8 @@ class TuneSearch:
         best = min(self._running(), key=lambda one: (*one.pieces, one.made.size if one.made else 0))
         left, pieces = best.pieces
         size = best.made.size if best.made else 0
-        found = f"leaves {left} nodes to the CPU in {pieces} partitions at {size} bytes"
+        nodes, parts = ("1 node" if left == 1 else f"{left} nodes"), ("1 piece" if pieces == 1 else f"{pieces} pieces")
+        found = f"leaves {nodes} to the CPU, in {parts}, at {size:,} bytes"
         return SearchDone(
             best.label, f"{best.label} {found}, and no variant does better in that order; speed was not measured"
         )
@@ -274,7 +277,8 @@ class TuneSearch:
         if base is None or base.left_nodes is None or event.left_nodes is None or event.left_nodes <= base.left_nodes:
             return None
         more = event.left_nodes - base.left_nodes
-        return VariantDropped(event.label, "placement", f"it leaves {more} more nodes to the CPU than the baseline")
+        nodes = "1 more node" if more == 1 else f"{more} more nodes"
+        return VariantDropped(event.label, "placement", f"it leaves {nodes} to the CPU than the baseline")
 
     def _count(self, unit: UnitTaken) -> None:
         self.units += 1

@@ -62,13 +62,14 @@ def single_changes(recipe: Recipe, target: Target, around: Surroundings) -> tupl
     return tuple(Variant((change,)) for change in (*changes, *_options(target)))
 
 
-def refuse_unknown(axes: Iterable[str], forbid: Iterable[str], only: Iterable[str]) -> None:
+def refuse_unknown(axes: Iterable[str], forbid: Iterable[str], only: Iterable[str], add: Iterable[str] = ()) -> None:
     """What is wrong whatever the model is, before anything is built: an axis, a pass or a precision that nobody has."""
     for word in axes:
         _require(word, AXES, "axis")
     require_changes([*forbid, *only])
     for word in (*forbid, *only):
         _require_value(word)
+    added(add)
 
 
 def _require_value(word: str) -> None:

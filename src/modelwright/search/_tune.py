@@ -8,12 +8,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from modelwright import evaluation, measure
+from modelwright import measure
 from modelwright._json import digest
 from modelwright.errors import InputError, StoreError, WrightError
-from modelwright.evaluation import EvalOptions, NoRowsLeftError
 from modelwright.evidence import EnvironmentProbe
-from modelwright.judge import VerdictKind
 from modelwright.knowledge import AXES, Advice, operators_of
 from modelwright.measure import ArmFailed, Outputs
 from modelwright.models import HfSource, OnnxSource, model_files
@@ -23,10 +21,10 @@ from modelwright.pipeline import (
     Layer,
     RecipeChoices,
     TuneTable,
-    judged_rows,
     resolve_recipe,
 )
-from modelwright.search._advice import advice_for, cited, ordered, remembered
+from modelwright.search._accuracy import lost
+from modelwright.search._advice import advice_for, cited, ordered, remembered, spared
 from modelwright.search._answer import tune_result
 from modelwright.search._events import (
     DeviceCrashed,
@@ -103,8 +101,7 @@ def asked(
     """What is tuned and how, with what the recipe says about searching; what can be wrong without a model is said."""
     recipe = resolve_recipe(source, target, choices, layer)
     options = _with_table(options, recipe.tune or TuneTable())
-    refuse_unknown(options.axes, options.forbid, options.only)
-    added(options.add)
+    refuse_unknown(options.axes, options.forbid, options.only, options.add)
     pins = pinned(recipe.tune.pin if recipe.tune is not None else ())
     job = Job(source, target, recipe, choices, layer, options.inputs, options.threads, options.limits.by, pins)
     return job, options
@@ -158,7 +155,8 @@ class _Tuning:
             self.journal.again(variant.label for variant in variants if options.only)
         # What a search writes down itself must not change its own order; other axes make another one.
         about = digest(sorted(variant.label for variant in variants))[:_SHORT]
-        self.advice = remembered(name.with_suffix(f".{about}.advice.json"), advice, again=options.again)
+        known = remembered(name.with_suffix(f".{about}.advice.json"), advice, again=options.again)
+        self.advice = spared(known) if options.only else known
         self.search = TuneSearch(ordered(variants, self.advice), options.limits, seed)
         self.known, self.resumed, self._expected = KnownEvents(self.journal.events()), 0, None
 
@@ -232,7 +230,7 @@ class _Tuning:
     def _make(self, variants: tuple[Variant, ...]) -> Iterator[SearchEvent]:
         """Another precision without real data is not even made: nobody could tell what it is worth. Nor is what a
         confirmed finding says to hurt here, unless it was asked for by name."""
-        dropped = {one: self.advice.dropped(one.label) for one in variants if not self.options.only}
+        dropped = {one: self.advice.dropped(one.label) for one in variants}
         ruled = {one: known for one, known in dropped.items() if known is not None}
         for variant, known in ruled.items():
             yield VariantDropped(variant.label, "rule", f"{known.why}: finding {known.finding}")
@@ -272,9 +270,12 @@ class _Tuning:
             self.shop.renew()
             reason = f"{error.problem}: {error.cause}"
             return DeviceCrashed(variant.label, reason) if _died(error) else _crashed(variant, reason)
+        judged = self.options.max_drop is not None and precision_of(variant) is not None
+        if isinstance(found, VariantDropped) or not judged:
+            return found
         # What an evaluation cannot do (no labels, no such task) it can do for no variant.
-        lost = None if isinstance(found, VariantDropped) else self._lost(variant)
-        return found if lost is None else VariantDropped(variant.label, "gate", lost)
+        drop, why = lost(variant, self.shop, self.options, self.tell)
+        return replace(found, lost=drop) if why is None else VariantDropped(variant.label, "gate", why)
 
     def _fitting(self, variant: Variant) -> VariantTried | VariantDropped:
         placed, base = self.shop.placed(variant), Variant()
@@ -299,20 +300,6 @@ class _Tuning:
         check = found.components[0].check if isinstance(found, BuildResult) else None
         return (check.reason or "the target refuses it") if check is not None and check.passed is False else None
 
-    def _lost(self, variant: Variant) -> str | None:
-        """Why a variant of another precision is not known to keep what it must on labelled data."""
-        if self.options.max_drop is None or precision_of(variant) is None:
-            return None
-        data, after = judged_rows(self.shop.recipe_of(variant))
-        _, of_baseline = judged_rows(self.shop.job.recipe)
-        options = EvalOptions(max_drop=self.options.max_drop, after=max(after, of_baseline))
-        files = self.shop.file(variant), self.shop.file(Variant())
-        try:
-            found = evaluation.evaluate(*files, data, self.options.task, options, on_progress=self.tell)
-        except NoRowsLeftError as error:
-            return f"accuracy: {error.cause}: give more rows"
-        return None if found.verdict is VerdictKind.PASS else f"accuracy: {'; '.join(found.reasons) or found.verdict}"
-
     def _unit(self, turn: TakeUnit) -> UnitTaken | VariantDropped | DeviceCrashed:
         variant = None if turn.label is None else self._variant(turn.label)
         number = self.search.units + 1
@@ -330,7 +317,7 @@ class _Tuning:
             return _crashed(variant, reason)
         if number == _FORECAST_AT:
             self.tell(Progress(self._forecast(unit.total_s)))
-        return UnitTaken(turn.label, turn.base_first, unit.base_ms, unit.arm_ms, confirming=turn.confirming)
+        return UnitTaken(turn.label, turn.base_first, unit.base_ms, unit.arm_ms, turn.confirming)
 
     def _forecast(self, unit_s: float) -> str:
         arms, budget = len(self.search.alive), self.options.limits.budget_s

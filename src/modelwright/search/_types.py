@@ -45,7 +45,8 @@ class TuneOptions:
 @dataclass(frozen=True)
 class TuneRow:
     """One variant. `word` is a verdict of the judge (`improved`, `noop`, …) or why it was not measured; the interval is
-    that of the screening, except for the one that was confirmed."""
+    that of the screening, except for the one that was confirmed. `lost` is what another precision loses of the metric,
+    where that was measured."""
 
     label: str
     word: str
@@ -57,6 +58,16 @@ class TuneRow:
     size: int | None = None
     left_nodes: int | None = None
     peak_bytes: int | None = None
+    lost: float | None = None
+
+
+@dataclass(frozen=True)
+class TuneFront:
+    """`axes` is what variants are weighed by, `labels` are those on the front; `reason` says why there is no choice."""
+
+    axes: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    reason: str | None = None
 
 
 @dataclass(frozen=True)
@@ -66,7 +77,8 @@ class TuneResult(Result):
     `fits` is whether it keeps `max_memory`, None where none was asked for, `latency` what it takes of that which was;
     `needed_s` is the budget that would do where the budget ended the search. `family` and `mark` are the class of the
     model and the model by content; `insights` what was known beforehand;
-    `precision` is the baseline's, `operators` are the champion's, by name."""
+    `precision` is the baseline's, `operators` are the champion's, by name. `front` is what there is to choose
+    from, `call` the command as it was typed."""
 
     kind: ClassVar[str] = "tune"
 
@@ -98,7 +110,8 @@ class TuneResult(Result):
     latency: LatencyCheck | None = None
     precision: str | None = None
     operators: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    front: TuneFront = field(default_factory=TuneFront)
+    call: tuple[str, ...] = ()
     folder: str | None = None
 
 

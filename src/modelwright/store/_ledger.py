@@ -89,8 +89,11 @@ class Ledger:
 
     def latest(self) -> dict[str, LedgerEvent]:
         """The last event of every item."""
-        found = self._rows(f"{_EVENT} JOIN latest USING (item, seq)")
-        return {event.item: event for event in map(_event, found)}
+        return {event.item: event for event in self.each_latest()}
+
+    def each_latest(self) -> Iterator[LedgerEvent]:
+        """The same, one after the other: of a large matrix they take more room than what is made of them."""
+        return map(_event, self._rows(f"{_EVENT} JOIN latest USING (item, seq)"))
 
     def last(self, item: str) -> LedgerEvent | None:
         found = self._rows(f"{_EVENT} JOIN latest USING (item, seq) WHERE item = ?", (item,))

@@ -6,10 +6,11 @@ from modelwright.vocabulary._data import (
     Layout,
     as_data,
 )
+from modelwright.vocabulary._on import On
 from modelwright.vocabulary._passed import weakest
 from modelwright.vocabulary._pixels import PixelInputs, PixelType
 from modelwright.vocabulary._progress import OnProgress, Progress, silent, within
-from modelwright.vocabulary._result import RESULT_VERSION, Result
+from modelwright.vocabulary._result import RESULT_VERSION, HasPage, Result
 from modelwright.vocabulary._sized import GUESS, Origin, Sized
 from modelwright.vocabulary._spec import (
     Fill,
@@ -36,10 +37,12 @@ __all__ = [
     "Data",
     "Fill",
     "FillKind",
+    "HasPage",
     "InputSpec",
     "Layout",
     "Modality",
     "ModelTask",
+    "On",
     "OnProgress",
     "Origin",
     "PixelInputs",

@@ -13,17 +13,31 @@ from modelwright._output import SEAL, write_output
 RESULT_VERSION = 1
 
 
-class Result:
+class HasPage:
+    """What has a page for a browser. Who can draw sets how, since a value cannot know its pages."""
+
+    page: ClassVar[Callable[..., str] | None] = None
+
+    def save_page(self, path: str | Path, *more: HasPage) -> Path:
+        """Write it as a page; a report of `debug` may bring the repair with it. No other file is replaced."""
+        assert HasPage.page is not None, "what a verb answers can be drawn"
+        write_output(Path(path), HasPage.page(self, *more))
+        return Path(path)
+
+
+class Result(HasPage):
     """The base of every answer. `kind` is the word that the command line has for it."""
 
     kind: ClassVar[str]
     html: ClassVar[Callable[[Result], str] | None] = None
-    """Set by whoever can draw results, since a value cannot know its pages."""
+    """For the cell of a notebook; set as `page` is."""
 
     record_id: str | None = None
     """Under which it was kept as a record, once it was."""
     record_text: str | None = None
     """That record: what `save` writes."""
+    measured_on: str | None = None
+    """The machine of a cluster that found it, where another one did."""
 
     def content(self) -> dict[str, Any]:
         """Everything it says, as plain JSON values."""
@@ -41,8 +55,8 @@ class Result:
     def to_dict(self) -> dict[str, Any]:
         """The document that `--json` prints."""
         head = {"schema_version": RESULT_VERSION, "command": self.kind, "tool_version": __version__}
-        kept = {} if self.record_id is None else {"record_id": self.record_id}
-        return {**head, **kept, **self.content()}
+        kept = {"record_id": self.record_id, "measured_on": self.measured_on}
+        return {**head, **{name: word for name, word in kept.items() if word is not None}, **self.content()}
 
     def save(self, path: str | Path) -> Path:
         """Write everything as strict JSON, its record if it has one. An earlier result there is replaced, no other file

@@ -99,6 +99,7 @@ def test_the_demos_int8_build_is_repaired(tmp_path, monkeypatch):
     assert len(result.raised) <= 4
 
 
+@pytest.mark.proof
 def test_a_target_that_only_the_float_model_meets_is_said_to_be_out_of_reach(tmp_path):
     """The last candidate has nothing left to quantize: that it is refused ends the search, not the command."""
     options = FixOptions(data=Data(str(DATA), samples=8, scale=1 / 255), target_sqnr=200.0)

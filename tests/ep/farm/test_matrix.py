@@ -1,5 +1,6 @@
 """Many models for many targets with the real stages: shared work, failures that stay where they are, going on."""
 
+import io
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import rich.console
 
 import modelwright as mw
 from modelwright import farm
@@ -18,6 +20,7 @@ from modelwright.farm.feeds import FeedError, open_feed
 from modelwright.farm.feeds import pull as pull_package
 from modelwright.models import read_build
 from modelwright.plans import _executor as executor
+from modelwright.report.matrix import render_cells, summary
 from modelwright.store import Store
 from modelwright.worker import run
 from support.models import conv_net, mlp, save
@@ -93,6 +96,17 @@ def test_a_fresh_output_folder_is_filled_without_building_anything_again(tmp_pat
         files = [{p.name: p.read_bytes() for p in Path(status.folder).iterdir()} for status in (one, other)]
         assert files[0]["model.onnx"] == files[1]["model.onnx"]
     assert (first.passed, second.passed) == (True, True)
+
+
+def test_a_place_that_is_taken_is_no_fault_of_the_model_and_heals_in_another_folder(tmp_path, store):
+    rows, out = [str(save(mlp(8), tmp_path, "net.onnx"))], tmp_path / "out"
+    (out / "net").mkdir(parents=True)
+    (out / "net" / "cpu").write_text("precious")
+    (taken,) = mw.matrix(rows, "cpu", output=out, store=store)
+    assert (taken.state, taken.failure.kind) == ("failed", "folder")
+    assert (out / "net" / "cpu").read_text() == "precious"
+    (healed,) = mw.matrix(rows, "cpu", output=tmp_path / "other", store=store)
+    assert (healed.state, healed.failure, healed.attempt) == ("validated", None, 1)
 
 
 def test_builds_that_abort_hang_eat_memory_or_fill_the_disk_fail_by_class_and_the_rest_is_done(
@@ -219,6 +233,20 @@ def test_a_model_that_can_never_fit_is_refused_and_the_others_are_built(tmp_path
     result = mw.matrix(rows, "cpu", disk=600_000, store=store)
     assert {(one.cell.model, one.words) for one in result} == {("large", "failed (disk)"), ("small", "validated")}
     assert "does not fit" in result.find("large", "cpu")[0].failure.problem
+
+
+def test_what_is_over_the_budget_is_said_and_a_model_that_never_fits_is_tried_once(tmp_path, store):
+    rows = [str(save(mlp(), tmp_path, "net.onnx"))]
+    (never,) = mw.matrix(rows, "cpu", disk=1000, store=store)
+    assert (never.failure.kind, never.attempt) == ("disk", 1)
+    result = mw.matrix(rows, "openvino-npu", disk=4000, output=tmp_path / "out", store=store)
+    assert result.disk.peak > result.disk.limit
+    assert any("more than was allowed" in line for line in summary(result))
+    events = {result.cells[0].cell.id: store.ledger().events(result.cells[0].cell.id)}
+    screen = io.StringIO()
+    render_cells(result.cells, events, rich.console.Console(file=screen, width=80))
+    shown = [line.split()[2] for line in screen.getvalue().splitlines() if line.strip().startswith("20")]
+    assert shown == ["leased", "building", "built"]
 
 
 def wide(number):

@@ -1,5 +1,6 @@
 """Azure Artifacts as a feed, against a stand-in `az` that keeps state, wants its arguments, and lies."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -95,10 +96,22 @@ def test_what_was_committed_before_the_answer_was_lost_is_found_and_counted(stat
 
 
 def test_a_deleted_version_is_this_package_alone(state, azure_feed, build):
-    (state / "deleted").touch()
+    publish(azure_feed, build)
+    about = next(state.glob("packages/*/*/about.json"))
+    about.write_text(json.dumps({**json.loads(about.read_text()), "isDeleted": True}))
     with pytest.raises(FeedError) as caught:
         publish(azure_feed, build)
     assert (caught.value.kind, caught.value.stops_all) == ("refused", False)
+    assert "deleted" in caught.value.cause
+
+
+def test_a_version_that_others_described_is_known_by_what_is_in_it(state, azure_feed, build):
+    publish(azure_feed, build)
+    about = next(state.glob("packages/*/*/about.json"))
+    about.write_text(
+        json.dumps({**json.loads(about.read_text()), "packageDescription": "edited by hand, in four words"})
+    )
+    assert [offer.package.model for offer in azure_feed.offers("org/model")] == ["org/model"]
 
 
 def test_wrong_bytes_are_never_confirmed_and_never_written(state, azure_feed, build, tmp_path):

@@ -692,3 +692,42 @@ def test_reshape_targets_with_copied_dimensions_survive_a_lower_rank(tmp_path: P
     assert [list(node.attribute[0].ints) for node in transposes] == [[1, 0]]
     feeds = feeds_for(model)
     np.testing.assert_array_equal(run(path, feeds)[0], run(model, feeds)[0])
+
+
+def tied(turned: str, **weights: object) -> onnx.ModelProto:
+    """Tokens looked up in a table that is also the last layer."""
+    table = np.random.default_rng(0).normal(size=(300, 24)).astype(np.float32)
+    text = f"(int64[1,5] ids) => (float[1,5,300] y) {{ x = Gather(table, ids) r = Relu(x) {turned} }}"
+    return graph(text, table=table, **{name: table.T.copy() if w is None else w for name, w in weights.items()})
+
+
+@pytest.mark.parametrize("names", [("constant_folding",), PRESETS["portable"], PRESETS["ort-extended"]])
+def test_folding_stores_a_tied_weight_once(tmp_path: Path, names: tuple[str, ...]) -> None:
+    model = save(tied("t = Transpose<perm=[1,0]>(table) y = MatMul(r, t)"), tmp_path / "in")
+    path, outcome = optimize(model, tmp_path, *names)
+    assert [list(tensor.dims) for tensor in onnx.load(path).graph.initializer if len(tensor.dims) == 2] == [[300, 24]]
+    assert "Transpose" in ops(path)
+    assert "tied_weights" in [step.name for step in outcome.steps]
+    feeds = {"ids": np.array([[1, 2, 299, 4, 0]])}
+    np.testing.assert_array_equal(run(path, feeds)[0], run(model, feeds)[0])
+
+
+def test_a_weight_that_came_turned_a_second_time_is_stored_once_and_a_near_one_is_not(tmp_path: Path) -> None:
+    model = save(tied("y = MatMul(r, t)", t=None), tmp_path / "in")
+    path, _ = optimize(model, tmp_path, "dedupe_initializers")
+    assert [list(tensor.dims) for tensor in onnx.load(path).graph.initializer] == [[300, 24]]
+    feeds = {"ids": np.array([[1, 2, 299, 4, 0]])}
+    np.testing.assert_array_equal(run(path, feeds)[0], run(model, feeds)[0])
+    source = tied("y = MatMul(r, t)", t=None)
+    near = numpy_helper.to_array(source.graph.initializer[1]).copy()
+    near[-1, -1] = np.nextafter(near[-1, -1], np.float32(9))
+    source.graph.initializer[1].CopyFrom(numpy_helper.from_array(near, "t"))
+    path, _ = optimize(save(source, tmp_path / "near"), tmp_path, "dedupe_initializers")
+    assert len(onnx.load(path).graph.initializer) == 2
+
+
+def test_a_weight_that_folding_turned_for_one_reader_only_stays_folded(tmp_path: Path) -> None:
+    weight = np.random.default_rng(0).normal(size=(80, 64)).astype(np.float32)
+    text = "(float[2,64] x) => (float[2,80] y) { t = Transpose<perm=[1,0]>(w) y = MatMul(x, t) }"
+    path, _ = optimize(save(graph(text, w=weight), tmp_path / "in"), tmp_path, *PRESETS["portable"])
+    assert ops(path) == ["MatMul"]

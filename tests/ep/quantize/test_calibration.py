@@ -44,7 +44,7 @@ def case(request, tmp_path):
     graph = load(path)
     drawn = samples(DataSource(Data(seed=3)), graph, 6)
     as_list = list(drawn)
-    return path, prepare(graph, tmp_path, raise_opset=True).model, drawn, as_list, tmp_path
+    return path, prepare(graph, tmp_path, integers=True, raise_opset=True).model, drawn, as_list, tmp_path
 
 
 @pytest.mark.parametrize("same_session", [True, False])

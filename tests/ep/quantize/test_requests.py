@@ -293,3 +293,18 @@ def test_8_bit_numbers_that_the_model_came_with_are_no_weights_of_ours(tmp_path)
     model.graph.node.append(onnx.helper.make_node("Add", ["before", "offset"], ["logits"]))
     outcome, _ = made(tmp_path, model, QuantizeParams("w8a8", samples=2))
     assert outcome.weight_range_bits == 7
+
+
+@pytest.mark.parametrize("precision", ["w8a8", "dynamic", "w4a32", "fp16"])
+def test_the_last_layer_that_is_the_table_of_tokens_turned_is_a_weight_too(tmp_path, precision):
+    table = np.random.default_rng(0).normal(size=(320, 64)).astype(np.float32)
+    text = "(int64[1,5] ids) => (float[1,5,320] y) "
+    text += "{ x = Gather(table, ids) r = Tanh(x) t = Transpose<perm=[1,0]>(table) y = MatMul(r, t) }"
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> g {text}')
+    model.graph.initializer.append(onnx.numpy_helper.from_array(table, "table"))
+    outcome, result = made(tmp_path, model, QuantizeParams(precision, samples=2))
+    turned = [node for node in result.graph.node if node.op_type == "Transpose"]
+    assert len(turned) == (precision == "fp16")
+    product = next(item for item in outcome.ops if item.op_type in ("MatMul", "MatMulInteger", "MatMulNBits"))
+    assert (product.reduced, product.untouched) == (1, 0)
+    assert outcome.output_bytes < outcome.input_bytes * 1.3

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelwright._output import SEAL, sealed
+from modelwright._output import SEAL, sealed, write_output
 from modelwright.errors import InputError
 from modelwright.evidence import (
     RecordedData,
@@ -19,7 +19,6 @@ from modelwright.evidence import (
     make_record,
     parse_record,
     read_environment,
-    save_record,
 )
 from modelwright.models import FileDigest
 
@@ -99,10 +98,9 @@ def test_the_id_follows_from_the_content_alone():
 
 
 def test_a_saved_record_is_the_file_that_is_read(tmp_path):
-    file = tmp_path / "r.json"
-    save_record(file, a_record())
-    assert parse_record(file.read_bytes(), "r.json", PAYLOADS) == a_record()
-    assert json.loads(file.read_text())["record_id"] == a_record().id
+    write_output(tmp_path / "r.json", a_record().text)
+    assert parse_record((tmp_path / "r.json").read_bytes(), "r.json", PAYLOADS) == a_record()
+    assert json.loads(a_record().text)["record_id"] == a_record().id
 
 
 def forged(**changes) -> bytes:

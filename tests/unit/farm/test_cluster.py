@@ -154,7 +154,7 @@ def test_a_node_that_no_worker_can_do_says_what_is_missing(cluster, store):
 def test_data_that_names_a_file_of_the_worker_is_refused():
     item = ShippedValue("data", plain(DataSource(Data("/etc/passwd"))))
     with pytest.raises(WrightError, match="did not come along"):
-        Unloading(None, {}, None, trusts=False)._data("data", item)
+        Unloading(None, {}, None, trusts=False).data("data", item)
 
 
 def test_code_of_a_model_needs_a_worker_that_trusts():

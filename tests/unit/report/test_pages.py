@@ -94,3 +94,16 @@ def test_a_notebook_shows_the_page_in_a_frame_of_its_own():
     assert notebook(results.fix()).startswith("<iframe srcdoc=")
     assert not has_page("text")
     assert notebook("text") is None
+
+
+def test_the_next_step_of_a_search_is_the_whole_command_or_none():
+    words = ("tune", "net.onnx", "--data", "few.npz", "--only", "level=basic", "--budget", "10s")
+    short = replace(results.tune(), call=words, needed_s=49.0)
+    assert "wright tune net.onnx --data few.npz --only level=basic --budget 10s --budget 49s" in page(short)
+    assert "wright tune" not in page(replace(short, call=()))
+
+
+def test_a_page_about_many_searches_has_a_title_that_can_be_read():
+    row = results.sweep().rows[1]
+    many = replace(results.sweep(), rows=tuple(replace(row, name=f"model-{place}") for place in range(200)))
+    assert "model-0, model-1, model-2 and 197 more" in page(many)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from modelwright.knowledge import GraphFacts
-from modelwright.search._advice import advice_for, ordered
+from modelwright.knowledge import Advice, GraphFacts, Insight
+from modelwright.search._advice import advice_for, ordered, spared
 from modelwright.search._variant import AxisChange, Variant
 from modelwright.store import Store
 from modelwright.targets import parse_target
@@ -58,3 +58,10 @@ def test_what_looks_right_and_does_nothing_is_told_as_not_tried(advice):
     (idle,) = [one for one in advice.insights if one.change == "+attention_fusion"]
     assert (idle.did, idle.finding) == ("absent", None)
     assert "left it as it was" in idle.why
+
+
+def test_what_was_asked_for_by_name_is_not_said_to_be_left_out():
+    known = Advice((Insight("level=basic", "dropped", "r", "f", "general", "it is slower"),))
+    (said,) = spared(known).insights
+    assert (said.did, spared(known).dropped("level=basic")) == ("last", None)
+    assert "asked for by name" in said.why

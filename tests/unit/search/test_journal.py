@@ -7,7 +7,7 @@ EVENTS = [
     VariantMade("baseline", "id", 7, 1.5),
     VariantDropped("a", "gate", "why", 0.1),
     VariantTried("b", 3, 1, False, 0.2),
-    UnitTaken(None, True, [[1.0, 2.0]], [[3.0]], 0.5),
+    UnitTaken(None, True, [[1.0, 2.0]], [[3.0]], False, 0.5),
     VariantRebuilt("b", "id"),
 ]
 

@@ -81,9 +81,7 @@ class FakeDevice:
         else:
             variant = Variant() if instruction.label is None else search.contenders[instruction.label].variant
             base, arm = self.leg(1.0), self.leg(self.speed(variant))
-            yield UnitTaken(
-                instruction.label, instruction.base_first, base, arm, UNIT_S, confirming=instruction.confirming
-            )
+            yield UnitTaken(instruction.label, instruction.base_first, base, arm, instruction.confirming, UNIT_S)
 
 
 def run(variants, device, *, budget_s=2000.0, seed=1, events=(), **limits):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from modelwright._lazy import lazy
 from modelwright.errors import WrightError
 from modelwright.farm.cluster._hand import Hand
-from modelwright.farm.cluster._wire import NodeJob, Reply, Report, WireError, read, written
+from modelwright.farm.cluster._wire import NodeJob, Reply, Report, VerbJob, WireError, read, written
 from modelwright.store import FileEntry
 
 if TYPE_CHECKING:
@@ -21,6 +21,17 @@ def run_job(text: str) -> str:
     """A node, in a thread of the worker."""
     worker = distributed.get_worker()
     job = read(NodeJob, text)
+
+    def say(report: Report) -> None:
+        worker.log_event(job.topic, written(report))
+
+    return written(hand_of(worker).run(job, worker.address, say))
+
+
+def run_verb(text: str) -> str:
+    """A verb, in a thread of the worker."""
+    worker = distributed.get_worker()
+    job = read(VerbJob, text)
 
     def say(report: Report) -> None:
         worker.log_event(job.topic, written(report))

@@ -54,6 +54,11 @@ class DaskExecutor:
         self._cluster = cluster
         self._patience_s = patience_s
 
+    @property
+    def slots(self) -> int:
+        """How many nodes its machines run at once, as of now."""
+        return sum(one.facts.slots for one in self._cluster.workers())
+
     def run(self, plan: Plan, store: Store, on_progress: OnProgress | None = None) -> Iterator[NodeResult]:
         schedule = NodeSchedule(plan)
         with _Dispatch(self._cluster, store, on_progress or silent, self._patience_s) as dispatch:
@@ -125,7 +130,8 @@ class _Dispatch:
         try:
             key = self._berth(node, models).key
             done: StageResult[Any] = made_once(self._store, node, key, produce, tell)
-            return NodeResult(node, replace(done, produced=done.produced and made.now))
+            fresh = done.produced and made.now
+            return NodeResult(node, replace(done, produced=fresh, machine=made.by if fresh else None))
         except WrightError as error:
             return NodeResult(node, error=error)
 
@@ -173,7 +179,7 @@ class _Dispatch:
         if answer.key != berth.key.digest or address not in berth.addresses:
             raise forged(f"the answer is about another {node.stage.name} than was asked for")
         _require_outcome(node, answer)
-        made.now = answer.produced
+        made.now, made.by = answer.produced, berth.name_of(address)
         if not answer.kept:
             raise NotKeptError(answer.meta)
         check_names(file.name for file in answer.files)
@@ -196,9 +202,10 @@ class _Dispatch:
 
 
 class _MadeThere:
-    """Whether a machine really made it now, or had it."""
+    """Whether a machine really made it now, or had it; and which one it was."""
 
     now = True
+    by: str | None = None
 
 
 def _require_outcome(node: AnyNode, answer: NodeAnswer) -> None:

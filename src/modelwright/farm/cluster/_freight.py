@@ -27,7 +27,7 @@ Place = Callable[[str, tuple[FileEntry, ...]], Path]
 """Puts files into a folder of that name, under their names."""
 RECEIVED = "received"
 _ROLE = "companion"
-_CODE = ".py"
+CODE = ".py"
 # Files of a processor's folder; its weights are not asked for.
 _PROCESSOR = (".json", ".txt", ".model", ".jinja")
 
@@ -157,7 +157,7 @@ class Unloading:
 
     def _value(self, name: str, item: ShippedValue) -> object:
         if item.kind == "data":
-            return self._data(name, item)
+            return self.data(name, item)
         if item.kind == "source":
             return self._source(name, item)
         if item.kind == "texts":
@@ -166,7 +166,7 @@ class Unloading:
 
     def _source(self, name: str, item: ShippedValue) -> HfSource:
         source = typed(HfSource, item.form, strict=True)
-        code = [file.name for file in item.files if file.name.endswith(_CODE)]
+        code = [file.name for file in item.files if file.name.endswith(CODE)]
         if (code or source.trust_remote_code) and not self._trusts:
             raise UsageError(
                 f"{source.name} brings Python code, and this worker runs none",
@@ -175,7 +175,7 @@ class Unloading:
             )
         return replace(source, folder=str(self._place(name, item.files)))
 
-    def _data(self, name: str, item: ShippedValue) -> DataSource:
+    def data(self, name: str, item: ShippedValue) -> DataSource:
         """Every path in it is one of the files that came along: it says nothing about this machine's own files."""
         source = typed(DataSource, item.form, strict=True)
         data, drawn = source.data, source.drawn

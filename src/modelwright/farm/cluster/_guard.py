@@ -18,10 +18,12 @@ _USERS = (
     "distributed.shuffle._pickle",
 )
 _NAMES = {
-    "modelwright.farm.cluster._calls": ("run_job", "tell_facts", "put_piece", "get_piece", "stop_job"),
+    "modelwright.farm.cluster._calls": ("run_job", "run_verb", "tell_facts", "put_piece", "get_piece", "stop_job"),
     "builtins": ("bytes", "str", "int", "float", "dict", "list", "tuple", "set", "frozenset", "bool", "bytearray"),
     "dask._expr": ("Expr._reconstruct", "LLGExpr"),
     "dask._task_spec": ("Task",),
+    "distributed.comm.core": ("CommClosedError", "FatalCommClosedError"),
+    "distributed.core": ("RPCClosed",),
     "distributed.shuffle._worker_plugin": ("ShuffleWorkerPlugin",),
     "distributed.scheduler": ("KilledWorker", "NoValidWorkerError", "WorkerState"),
     "tblib": ("Code", "Frame", "Traceback"),

@@ -18,9 +18,21 @@ from modelwright._disk import disk_errors
 from modelwright._installed import installed
 from modelwright._json import digest
 from modelwright._scratch import scratch
-from modelwright.errors import ExecutionError, WrightError
-from modelwright.farm.cluster._freight import RECEIVED, Stages, Unloading, tree
-from modelwright.farm.cluster._wire import CHUNK, NodeAnswer, NodeJob, Reply, Report, WireError, WorkerFacts, forged
+from modelwright.data import DataSource
+from modelwright.errors import ExecutionError, UsageError, WrightError
+from modelwright.farm.cluster._freight import CODE, RECEIVED, Stages, Unloading, tree
+from modelwright.farm.cluster._wire import (
+    CHUNK,
+    NodeAnswer,
+    NodeJob,
+    Reply,
+    Report,
+    VerbAnswer,
+    VerbJob,
+    WireError,
+    WorkerFacts,
+    forged,
+)
 from modelwright.plans import StageResult, run_node
 from modelwright.store import FileEntry, Store, stage_key
 from modelwright.targets import read_cpu, usable_cpus
@@ -45,6 +57,22 @@ class HandOptions:
     trusts: bool = False
 
 
+@dataclass(frozen=True, eq=False)
+class Loan:
+    """A verb that this machine does for another: `given` is as it came, `folders` is where the files of it lie now."""
+
+    verb: str
+    given: Mapping[str, Any]
+    folders: Mapping[str, Path]
+    data: DataSource | None
+    store: Store
+    tell: OnProgress
+
+
+Lender = Callable[[Loan], tuple[VerbAnswer | None, WrightError | None]]
+"""Does it: the answer, and with an error what there was until then."""
+
+
 class StoppedError(Exception):
     """The driver gave the job up."""
 
@@ -60,8 +88,8 @@ class _AtWork:
 class Hand:
     """Runs nodes of its own modelwright's `stages` in its own `store`, on models it was sent. Safe for many threads."""
 
-    def __init__(self, store: Store, stages: Stages, options: HandOptions) -> None:
-        self.store, self.options = store, options
+    def __init__(self, store: Store, stages: Stages, options: HandOptions, lender: Lender | None = None) -> None:
+        self.store, self.options, self._lender = store, options, lender
         self._stages = stages
         self._inbox = Inbox(store)
         self._jobs: dict[str, _AtWork] = {}
@@ -89,12 +117,14 @@ class Hand:
             keys=tuple(made),
         )
 
-    def run(self, job: NodeJob, worker: str, say: Say) -> Reply:
+    def run(self, job: NodeJob | VerbJob, worker: str, say: Say) -> Reply:
         """The job, done or refused; what is wrong with it is an answer too."""
         try:
             with self._at_work(job.id) as here:
                 tell = _Teller(job.id, worker, say, here.over)
                 self._inbox.wait(job.files, tell.lacks)
+                if isinstance(job, VerbJob):
+                    return self._lend(job, worker, tell)
                 return Reply(worker, self._run(job, tell, here))
         except WrightError as error:
             return Reply(worker, error=WireError.of(error))
@@ -128,6 +158,27 @@ class Hand:
         if here.over.is_set():
             raise StoppedError
         return _answered(done)
+
+    def _lend(self, job: VerbJob, worker: str, tell: OnProgress) -> Reply:
+        if self._lender is None or job.version != __version__:
+            raise ExecutionError(
+                f"{self.options.name} does no {job.verb} for modelwright {job.version}",
+                cause=f"it has {__version__}",
+                fix="install the same modelwright on both machines",
+            )
+        code = [file.name for files in job.folders.values() for file in files if file.name.endswith(CODE)]
+        if code and not self.options.trusts:
+            raise UsageError(
+                f"{code[0]} is Python code, and {self.options.name} runs none",
+                cause="its worker was started without `trust`",
+                fix="start `wright worker` with `trust` where you know what the code does",
+            )
+        with self.places() as place, limited(timeout=job.timeout, memory=job.memory):
+            unloading = Unloading(self.store, self._stages, place, trusts=self.options.trusts)
+            folders = {_plain_name(slot): place(slot, files) for slot, files in job.folders.items()}
+            data = None if job.data is None else unloading.data("data", job.data)
+            answer, error = self._lender(Loan(job.verb, job.given, folders, data, self.store, tell))
+        return Reply(worker, answer, None if error is None else WireError.of(error))
 
     @contextlib.contextmanager
     def _child(self, *, alone: bool) -> Iterator[Worker]:
@@ -271,6 +322,12 @@ def _answered(done: StageResult[Any]) -> NodeAnswer:
     artifact = done.artifact
     meta: Mapping[str, Any] = artifact.meta
     return NodeAnswer(done.key.digest, done.produced, bool(artifact.digest), artifact.files, meta)
+
+
+def _plain_name(slot: str) -> str:
+    if not slot.isidentifier():
+        raise forged(f"{slot!r} is no name of a folder")
+    return slot
 
 
 def _given_up() -> ExecutionError:

@@ -17,7 +17,7 @@ from modelwright.farm.cluster._calls import give_hand
 from modelwright.farm.cluster._cluster import SLOT
 from modelwright.farm.cluster._freight import Stages
 from modelwright.farm.cluster._guard import REFUSED, guarded
-from modelwright.farm.cluster._hand import Hand, HandOptions
+from modelwright.farm.cluster._hand import Hand, HandOptions, Lender
 from modelwright.farm.cluster._stages import STAGES
 from modelwright.farm.cluster._tls import require_tls, security, tls_folder
 from modelwright.farm.cluster._where import DEVICE, EP
@@ -36,7 +36,12 @@ _START_S = "20s"
 _MANY = 1000.0
 # Dask wants to serve pages about itself; they have no route and answer this machine only.
 _NOWHERE = "127.0.0.1:0"
-_QUIET: dict[str, list[Any]] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
+# A machine that says nothing for a minute is gone, and its work is given to another: dask would wait for up to ten.
+DASK: dict[str, Any] = {
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
+    "distributed.scheduler.worker-ttl": "60s",
+}
 
 
 @dataclass(frozen=True)
@@ -80,17 +85,17 @@ def serve_worker(
     tls: Path | None = None,
     store: Store | None = None,
     stages: Stages = STAGES,
+    lender: Lender | None = None,
     on_ready: Callable[[Mapping[str, float]], None] | None = None,
 ) -> None:
-    """Work for the cluster until somebody ends this process or the scheduler is gone."""
+    """Work for the cluster until somebody ends this process or the scheduler is gone. `lender` does verbs."""
     choices = choices or WorkerChoices()
     address, folder = require_tls(scheduler), tls_folder(tls)
     targets = chosen_targets(choices.resources) if choices.resources else found_targets(survey())
-    hand = Hand(
-        store or Store(), stages, HandOptions(choices.name or socket.gethostname(), choices.slots, choices.trusts)
-    )
+    options = HandOptions(choices.name or socket.gethostname(), choices.slots, choices.trusts)
+    hand = Hand(store or Store(), stages, options, lender)
     resources = announced(targets, choices.slots)
-    with guarded(), dask.config.set(_QUIET), scratch("cluster") as place:
+    with guarded(), dask.config.set(DASK), scratch("cluster") as place:
         asyncio.run(_work(address, folder, hand, resources, place, on_ready))
 
 
@@ -147,7 +152,7 @@ def serve_scheduler(
     *, host: str = "0.0.0.0", port: int = PORT, tls: Path | None = None, on_ready: Callable[[str], None] | None = None
 ) -> None:
     """The scheduler of a cluster, until somebody ends this process. It keeps nothing."""
-    with guarded(), dask.config.set(_QUIET):
+    with guarded(), dask.config.set(DASK):
         asyncio.run(_schedule(host, port, security(tls_folder(tls)), on_ready))
 
 

@@ -30,6 +30,9 @@ class Berth:
     def addresses(self) -> list[str]:
         return [worker.address for worker in self.workers]
 
+    def name_of(self, address: str) -> str:
+        return next(worker.name for worker in self.workers if worker.address == address)
+
 
 def target_word(target: str) -> str:
     """A target without its chip: `qnn-npu`."""

@@ -71,6 +71,37 @@ class NodeJob:
 
 
 @dataclass(frozen=True)
+class VerbJob:
+    """A verb for another machine: `given` are its arguments as JSON, with `received:/FOLDER/FILE` for what is in
+    `folders`. `version` is the modelwright that must be there too."""
+
+    id: str
+    topic: str
+    verb: str
+    version: str
+    given: Mapping[str, Any]
+    folders: Mapping[str, tuple[FileEntry, ...]]
+    data: ShippedValue | None = None
+    timeout: float | None = None
+    memory: int | None = None
+
+    @property
+    def files(self) -> tuple[FileEntry, ...]:
+        """Every content it needs, once."""
+        every = [file for files in self.folders.values() for file in files]
+        every += [] if self.data is None else self.data.files
+        return tuple({file.digest: file for file in every}.values())
+
+
+@dataclass(frozen=True)
+class VerbAnswer:
+    """`whole` is what the answer is made again of, `environment` the circumstances there."""
+
+    whole: Any
+    environment: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class NodeAnswer:
     """What became of a node there: `meta` are its maker's notes, `kept` is false for what is worth nothing later."""
 

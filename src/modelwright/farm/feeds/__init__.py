@@ -4,7 +4,7 @@ from modelwright.farm.feeds._errors import FeedError, FeedFault
 from modelwright.farm.feeds._feed import Feed, Offered
 from modelwright.farm.feeds._open import locate, open_feed
 from modelwright.farm.feeds._package import Package, Shipment
-from modelwright.farm.feeds._publish import PublishResult, pack, publish
+from modelwright.farm.feeds._publish import PublishResult, pack, publish, require_apart
 from modelwright.farm.feeds._pull import PackageQuery, PullResult, pull
 
 __all__ = [
@@ -22,4 +22,5 @@ __all__ = [
     "pack",
     "publish",
     "pull",
+    "require_apart",
 ]

@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from modelwright._json import digest, dumps, loads
+from modelwright._json import digest, loads
 from modelwright._lazy import lazy
 from modelwright._scratch import scratch
 from modelwright.errors import UsageError
@@ -22,18 +22,17 @@ from modelwright.farm.feeds._errors import FeedError, corrupt
 from modelwright.farm.feeds._feed import Feed, Offered, OnBytes
 from modelwright.farm.feeds._http import FIXES
 from modelwright.farm.feeds._names import word_name
-from modelwright.farm.feeds._package import Package, Shipment, package_in, read_shipment
+from modelwright.farm.feeds._package import DESCRIPTION, Package, Shipment, package_in
 from modelwright.models import FileDigest, digests_of
 
 if TYPE_CHECKING:
     import shutil
     import subprocess
+    import urllib.parse
 else:
     shutil = lazy("shutil")
     subprocess = lazy("subprocess")
-
-DESCRIPTION = "wright-package.json"
-"""The description of a package, among its files."""
+    urllib = lazy("urllib")
 
 _DEVOPS = "499b84ac-1321-427f-aa17-267ca6975798"
 """What Azure calls Azure DevOps when a token is asked for."""
@@ -78,13 +77,9 @@ class AzureFeed(Feed):
             return None
         with scratch("feed") as folder:
             self._download(_name(package.model), _version(package), folder, only=DESCRIPTION)
-            try:
-                found = read_shipment((folder / DESCRIPTION).read_bytes())
-            except (OSError, ValueError) as error:
-                raise corrupt(f"{self.address} has a damaged {package}", str(error)[:200]) from error
-        if found.package != package:
-            raise corrupt(f"{self.address} has another package as {package}", f"it says that it is {found.package}")
-        return found
+            if not (folder / DESCRIPTION).is_file():
+                raise corrupt(f"{self.address} has a damaged {package}", f"it has no {DESCRIPTION}")
+            return self.described(package, (folder / DESCRIPTION).read_bytes())
 
     def confirm(self, shipment: Shipment) -> tuple[FileDigest, ...]:
         """By getting it back."""
@@ -96,18 +91,19 @@ class AzureFeed(Feed):
     def send(self, shipment: Shipment, folder: Path, on_bytes: OnBytes) -> None:
         name, version = _name(shipment.package.model), _version(shipment.package)
         with _staged(shipment, folder) as staged:
-            said = ("--name", name, "--version", version, "--description", dumps_short(shipment), "--path", str(staged))
+            said = (
+                "--name",
+                name,
+                "--version",
+                version,
+                "--description",
+                _naming(shipment.package),
+                "--path",
+                str(staged),
+            )
             done = self._universal("publish", *said, size=shipment.size)
         if done is None:
-            there = version in self._listed(name)
-            raise (
-                self._failed("conflict", f"it has version {version} already")
-                if there
-                else self._failed(
-                    "refused",
-                    f"the feed answers, and az could not publish {version}; was a version of that name deleted?",
-                )
-            )
+            raise self._unpublished(name, version)
         for file in shipment.files:
             on_bytes(file.name, file.size)
 
@@ -118,26 +114,39 @@ class AzureFeed(Feed):
             on_bytes(file.name, file.size)
 
     def offers(self, model: str) -> tuple[Offered, ...]:
-        found = [(self._package(model, version, entry), entry) for version, entry in self._listed(_name(model)).items()]
+        found = [(self._package(model, version, entry), entry) for version, entry in self._told(model).items()]
         return tuple(
             Offered(package, _moment(entry))
             for package, entry in found
             if package is not None and package.model == model
         )
 
+    def _told(self, model: str) -> dict[str, Mapping[str, Any]]:
+        return self._listed(_name(model), "includeDescription=true")
+
+    def _unpublished(self, name: str, version: str) -> FeedError:
+        """Why a package could not be published, by asking the feed. A version that was deleted is taken for good."""
+        entry = self._listed(name, "includeDeleted=true").get(version)
+        if entry is None:
+            return self._failed("refused", f"the feed answers, and az could not publish {version}")
+        if entry.get("isDeleted"):
+            return self._failed("refused", f"{version} was there and was deleted, and is never free again")
+        return self._failed("conflict", f"it has version {version} already")
+
     def _package(self, model: str, version: str, entry: Mapping[str, Any]) -> Package | None:
         """What a version is called by its publisher; where the listing does not say, by what is in it."""
-        with contextlib.suppress(ValueError, TypeError):
-            return Package(**loads(entry["packageDescription"]))
+        said = _named(str(entry.get("packageDescription") or ""))
+        if said is not None:
+            return said
         with scratch("feed") as folder:
             self._download(_name(model), version, folder, only=DESCRIPTION)
             return package_in((folder / DESCRIPTION).read_bytes()) if (folder / DESCRIPTION).is_file() else None
 
-    def _listed(self, name: str) -> dict[str, Mapping[str, Any]]:
+    def _listed(self, name: str, *also: str) -> dict[str, Mapping[str, Any]]:
         """All versions of a package, page by page; an answer that cannot be had or read is never an empty one."""
         found: dict[str, Mapping[str, Any]] = {}
         for start in range(0, 1_000_000, _PAGE):
-            query = ("protocolType=UPack", f"packageNameQuery={name}", "includeAllVersions=true")
+            query = ("protocolType=UPack", f"packageNameQuery={name}", "includeAllVersions=true", *also)
             pages = (f"$top={_PAGE}", f"$skip={start}")
             route = ("--route-parameters", f"project={self._project}", f"feedId={self._feed}")
             where = ("--area", "packaging", "--resource", "packages", "--api-version", "7.1-preview", *route)
@@ -211,9 +220,18 @@ def _version(package: Package) -> str:
     return f"0.0.0-{shown}-{digest(list(words))[:12]}"
 
 
-def dumps_short(shipment: Shipment) -> str:
-    """What the listing shows of a version."""
-    return " ".join(dumps(shipment.package, ascii_only=True).split())
+def _naming(package: Package) -> str:
+    """What the listing shows of a version: its words, with nothing in them that a command line of Windows takes for its
+    own (`az` is a batch file there)."""
+    words = (package.model, package.target, package.precision, package.version or "")
+    return " ".join(urllib.parse.quote(word, safe="/:=,").replace("~", "%7E").replace("%", "~") for word in words)
+
+
+def _named(shown: str) -> Package | None:
+    """None where somebody else described it."""
+    words = [urllib.parse.unquote(word.replace("~", "%")) for word in shown.split(" ")]
+    package = Package(*words) if len(words) == 4 else None
+    return package if package is not None and _naming(package) == shown else None
 
 
 def _moment(entry: Mapping[str, Any]) -> float:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from modelwright._dataclass import dataclass
-from modelwright.farm.feeds._package import Package, Shipment
+from modelwright.farm.feeds._errors import corrupt
+from modelwright.farm.feeds._package import Package, Shipment, read_shipment
 from modelwright.models import FileDigest
 
 OnBytes: TypeAlias = Callable[[str, int], None]
@@ -31,6 +32,8 @@ class Feed(ABC):
     """
 
     address: str
+    folder: Path | None = None
+    """Where it is on this machine, if it is a folder."""
 
     @abstractmethod
     def preflight(self) -> None:
@@ -56,6 +59,16 @@ class Feed(ABC):
     @abstractmethod
     def offers(self, model: str) -> tuple[Offered, ...]:
         """All packages of a model."""
+
+    def described(self, package: Package, data: bytes) -> Shipment:
+        """What the feed has under this name, by its description there."""
+        try:
+            found = read_shipment(data)
+        except ValueError as error:
+            raise corrupt(f"{self.address} has a damaged description of {package}", str(error)[:200]) from error
+        if found.package != package:
+            raise corrupt(f"{self.address} has another package as {package}", f"it says that it is {found.package}")
+        return found
 
     @abstractmethod
     def reference(self, shipment: Shipment) -> str:

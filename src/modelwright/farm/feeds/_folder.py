@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from modelwright._disk import disk_error, lacks_room
 from modelwright._lazy import lazy
-from modelwright.farm.feeds._errors import FeedError
+from modelwright.farm.feeds._errors import FeedError, corrupt
 from modelwright.farm.feeds._feed import Offered, OnBytes
 from modelwright.farm.feeds._names import path_name
 from modelwright.farm.feeds._package import LARGEST_DESCRIPTION, Package, Shipment, package_in
@@ -33,7 +33,7 @@ class FolderFeed(BlobFeed):
 
     def __init__(self, root: Path) -> None:
         self._root = Path(os.path.abspath(root))  # noqa: PTH100 - resolve() would follow a link
-        self.address = str(self._root)
+        self.address, self.folder = str(self._root), self._root
 
     def preflight(self) -> None:
         with self._errors("write to it"):
@@ -82,6 +82,8 @@ class FolderFeed(BlobFeed):
             _copy(path, draft, file, on_bytes)
 
     def _download(self, package: Package, file: FileDigest, path: Path, on_bytes: OnBytes) -> None:
+        if not self._blob(file).is_file():
+            raise corrupt(f"{self.address} lacks a file of {package}", f"{file.name} is not at {self._blob(file)}")
         with self._errors("read a file"):
             _copy(self._blob(file), path, file, on_bytes)
 

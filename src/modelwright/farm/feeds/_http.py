@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import IO, TYPE_CHECKING, TypeVar
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from modelwright import __version__
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.farm.feeds._errors import FeedError, FeedFault
+from modelwright.models import FileDigest
 
 if TYPE_CHECKING:
     import http.client
     import urllib.error
+    import urllib.parse
     import urllib.request
 else:
     http = lazy("http")
@@ -94,7 +99,7 @@ class Http:
         """The same, with a body that is yet to be read."""
         with self._failures(method, url):
             try:
-                response = urllib.request.urlopen(_request(method, url, headers, body), timeout=self._stall_s)
+                response = _opener().open(_request(method, url, headers, body), timeout=self._stall_s)
             except urllib.error.HTTPError as error:
                 response = error
             with response:
@@ -148,6 +153,25 @@ def fault_of(status: int) -> FeedFault:
     return "unavailable" if status >= 500 or status in _BUSY else "refused"
 
 
+@functools.cache
+def _opener() -> urllib.request.OpenerDirector:
+    """A server that sends us on within itself still knows who we are; another one is not told."""
+
+    class WithinOneServer(urllib.request.HTTPRedirectHandler):
+        def redirect_request(self, req: Any, *said: Any) -> urllib.request.Request | None:
+            following = super().redirect_request(req, *said)
+            known = req.unredirected_hdrs.get("Authorization")
+            if following is not None and known and _origin(following.full_url) == _origin(req.full_url):
+                following.add_unredirected_header("Authorization", known)
+            return following
+
+    return urllib.request.build_opener(WithinOneServer)
+
+
+def _origin(url: str) -> tuple[str, str]:
+    return urllib.parse.urlsplit(url)[:2]
+
+
 def _request(
     method: str, url: str, headers: Mapping[str, str] | None, body: bytes | HttpBody | None
 ) -> urllib.request.Request:
@@ -158,7 +182,7 @@ def _request(
         request.add_header("Content-Type", "application/octet-stream")
     request.add_header("User-Agent", f"modelwright/{__version__}")
     for name, value in (headers or {}).items():
-        # Where we are sent on to another server, it gets none of our credentials.
+        # `_opener` decides who gets our credentials where we are sent on.
         (request.add_unredirected_header if name == "Authorization" else request.add_header)(name, value)
     return request
 
@@ -168,7 +192,41 @@ def _shown(url: str) -> str:
     return url.partition("?")[0]
 
 
-def receive(stream: IO[bytes], target: IO[bytes], size: int, told: Callable[[int], None]) -> None:
+def receive_patiently(
+    asked: Callable[[Mapping[str, str]], AbstractContextManager[tuple[HttpAnswer, IO[bytes]]]],
+    path: Path,
+    file: FileDigest,
+    on_bytes: Callable[[str, int], None],
+) -> None:
+    """Write a file that is asked for with these headers. After a failure it goes on behind the last byte that came."""
+    left = TRIES
+    with path.open("wb") as target:
+        while True:
+            before = target.tell()
+            try:
+                _receive_rest(asked, target, file, lambda count: on_bytes(file.name, count))
+                return
+            except FeedError as error:
+                left = TRIES if target.tell() > before else left - 1
+                if error.kind != "unavailable" or left < 0:
+                    raise
+
+
+def _receive_rest(
+    asked: Callable[[Mapping[str, str]], AbstractContextManager[tuple[HttpAnswer, IO[bytes]]]],
+    target: IO[bytes],
+    file: FileDigest,
+    told: Callable[[int], None],
+) -> None:
+    have = target.tell()
+    with asked({"Range": f"bytes={have}-{file.size - 1}"} if have else {}) as (answer, stream):
+        if have and answer.status != 206:
+            target.seek(0)
+            target.truncate()
+        _receive(stream, target, file.size, told)
+
+
+def _receive(stream: IO[bytes], target: IO[bytes], size: int, told: Callable[[int], None]) -> None:
     """Write what comes, until `target` has `size` bytes. Less is an OSError: the connection was lost."""
     while target.tell() < size:
         piece = stream.read(min(CHUNK, size - target.tell()))

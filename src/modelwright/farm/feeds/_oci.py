@@ -16,9 +16,9 @@ from modelwright._lazy import lazy
 from modelwright.errors import UsageError
 from modelwright.farm.feeds._errors import FeedError
 from modelwright.farm.feeds._feed import Offered, OnBytes
-from modelwright.farm.feeds._http import STALL_S, TRIES, Http, HttpAnswer, HttpBody, receive
+from modelwright.farm.feeds._http import STALL_S, TRIES, Http, HttpAnswer, HttpBody, receive_patiently
+from modelwright.farm.feeds._model_index import INDEX, OCI_INDEX, ModelIndex, read_index
 from modelwright.farm.feeds._names import path_name
-from modelwright.farm.feeds._oci_index import INDEX, OCI_INDEX, ModelIndex, read_index
 from modelwright.farm.feeds._oci_wire import RegistryWire
 from modelwright.farm.feeds._package import EMPTY, OCI_MANIFEST, Package, Shipment
 from modelwright.farm.feeds._shelves import BlobFeed
@@ -199,27 +199,8 @@ class OciFeed(BlobFeed):
         return urllib.parse.urljoin(asked, answer.headers.get("location", asked))
 
     def _download(self, package: Package, file: FileDigest, path: Path, on_bytes: OnBytes) -> None:
-        """After a failure it goes on behind the last byte that arrived."""
-        url, left = self._blob(package, file.sha256), TRIES
-        with path.open("wb") as target:
-            while True:
-                before = target.tell()
-                try:
-                    self._receive(url, file, target, on_bytes)
-                    return
-                except FeedError as error:
-                    left = TRIES if target.tell() > before else left - 1
-                    if error.kind != "unavailable" or left < 0:
-                        raise
-
-    def _receive(self, url: str, file: FileDigest, target: IO[bytes], on_bytes: OnBytes) -> None:
-        have = target.tell()
-        headers = {"Range": f"bytes={have}-{file.size - 1}"} if have else {}
-        with self._wire.streaming(url, headers) as (answer, stream):
-            if have and answer.status != 206:
-                target.seek(0)
-                target.truncate()
-            receive(stream, target, file.size, lambda count: on_bytes(file.name, count))
+        url = self._blob(package, file.sha256)
+        receive_patiently(lambda headers: self._wire.streaming(url, headers), path, file, on_bytes)
 
 
 def _tags_in(answer: HttpAnswer) -> list[str]:

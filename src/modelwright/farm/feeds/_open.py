@@ -9,8 +9,15 @@ from pathlib import Path
 from modelwright.errors import UsageError, did_you_mean
 from modelwright.farm.feeds._feed import Feed
 from modelwright.farm.feeds._folder import FolderFeed
+from modelwright.home import home
 
-_KINDS = {"oci": "_oci:OciFeed", "oci+http": "_oci:OciFeed", "s3": "_s3:BucketFeed", "az": "_azure:AzureFeed"}
+_KINDS = {
+    "oci": "_oci:OciFeed",
+    "oci+http": "_oci:OciFeed",
+    "hf": "_hub:HubFeed",
+    "s3": "_s3:BucketFeed",
+    "az": "_azure:AzureFeed",
+}
 _SCHEME = re.compile(r"([a-z][a-z0-9+]+)://(.*)", re.DOTALL)
 
 
@@ -20,7 +27,7 @@ def open_feed(address: str | Path | Feed) -> Feed:
         return address
     found = _SCHEME.fullmatch(str(address))
     if found is None or isinstance(address, Path):
-        return FolderFeed(Path(address).expanduser())
+        return _folder(Path(address).expanduser())
     scheme, rest = found.groups()
     if scheme not in _KINDS:
         raise UsageError(
@@ -37,20 +44,36 @@ def locate(address: str) -> tuple[Feed, str]:
     """The feed and the model of an address that names both, by asking where that model is: `FEED/org/model`."""
     body, mark, query = address.partition("?")
     words = body.rstrip("/").split("/")
+    cuts = range(len(words) - 1, 0, -1)
     found = [
         (feed, model)
-        for cut in range(len(words) - 1, 0, -1)
+        for cut in cuts
         if (feed := _feed_at("/".join(words[:cut]), mark + query)) is not None
         and feed.offers(model := "/".join(words[cut:]))
     ]
     if len(found) == 1:
         return found[0]
-    raise UsageError(
-        f"{address} does not say which model of which feed" if found else f"nothing is published as {address}",
-        cause=" or ".join(f"{model} in {feed.address}" for feed, model in found)
-        or "no beginning of it has such a model",
-        fix="give the feed and the `model` apart",
-    )
+    if found:
+        cause = " or ".join(f"{model} in {feed.address}" for feed, model in found)
+        fix = "give the feed and the `model` apart"
+        raise UsageError(f"{address} does not say which model of which feed", cause=cause, fix=fix)
+    nearest = next((cut for cut in cuts if _feed_at("/".join(words[:cut]), mark + query)), None)
+    if nearest is None:
+        cause, fix = "no beginning of it is a folder", "check the path, or give the address of a feed"
+    else:
+        cause = f"{'/'.join(words[:nearest])} has no model {'/'.join(words[nearest:])}"
+        fix = "check the path, or give the feed and the `model` apart"
+    raise UsageError(f"nothing is published as {address}", cause=cause, fix=fix)
+
+
+def _folder(path: Path) -> FolderFeed:
+    """Not among what we keep for ourselves, which is pruned."""
+    own, place = home().resolve(), path.resolve()
+    if place == own or own in place.parents:
+        raise UsageError(
+            f"{path} is no place for a feed", cause=f"wright keeps its store and its notes in {own}", fix="give another"
+        )
+    return FolderFeed(path)
 
 
 def _feed_at(address: str, query: str) -> Feed | None:

@@ -17,6 +17,9 @@ from modelwright.store import check_names
 ARTIFACT_TYPE = "application/vnd.modelwright.build.v1"
 OCI_MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 LARGEST_DESCRIPTION = 4 << 20
+DESCRIPTION = "wright-package.json"
+"""The description of a package, where it is kept among its files."""
+LICENCE = "org.opencontainers.image.licenses"
 EMPTY = b"{}"
 """The content of the config that every OCI manifest must have."""
 

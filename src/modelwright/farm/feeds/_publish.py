@@ -13,7 +13,7 @@ from modelwright.errors import InputError, UsageError, WrightError
 from modelwright.farm.feeds._bytes import ByteCount
 from modelwright.farm.feeds._errors import FeedError, corrupt
 from modelwright.farm.feeds._feed import Feed
-from modelwright.farm.feeds._package import Package, Shipment
+from modelwright.farm.feeds._package import LICENCE, Package, Shipment
 from modelwright.graph import facts
 from modelwright.models import MANIFEST, BuildFolder, FileDigest, digests_of, read_build
 from modelwright.targets import parse_target
@@ -21,7 +21,6 @@ from modelwright.vocabulary import OnProgress, Progress, Result, silent
 
 _SHORT = 12
 _TITLE = "org.opencontainers.image.title"
-_LICENCE = "org.opencontainers.image.licenses"
 _PASSED = {True: "yes", False: "no", None: "unproven"}
 
 
@@ -55,6 +54,7 @@ def publish(
     on_progress: OnProgress = silent,
 ) -> PublishResult:
     """Publish a build folder. `package` is what it is called; without one, what its manifest says."""
+    require_apart(feed, folder)
     local = pack(folder, package, licence)
     count = ByteCount("sending", local, on_progress)
     there = _same(feed, local)
@@ -80,6 +80,17 @@ def publish(
         already=already,
         recovered=recovered,
     )
+
+
+def require_apart(feed: Feed, folder: Path) -> None:
+    """A build folder holds what was built, and nothing else: no feed either."""
+    place, build = feed.folder and feed.folder.resolve(), folder.resolve()
+    if place is not None and (place == build or build in place.parents):
+        raise UsageError(
+            f"{feed.address} is in the build that is to be published",
+            cause="a build folder holds what was built, and nothing else",
+            fix="give another folder",
+        )
 
 
 def pack(folder: Path, package: Package | None = None, licence: str | None = None) -> Shipment:
@@ -135,7 +146,7 @@ def _notes(build: BuildFolder, package: Package, document: Mapping[str, Any], li
     source = document.get("source") or {}
     known = {
         _TITLE: package.model,
-        _LICENCE: licence,
+        LICENCE: licence,
         "org.modelwright.ep": target.ep,
         "org.modelwright.device": target.device,
         "org.modelwright.opset": _opsets(build),

@@ -167,7 +167,7 @@ class BucketFeed(BlobFeed):
                 doing, fault_of(status), f"HTTP status {status}, {error.response['Error']['Code']}"
             ) from error
         except (botocore.exceptions.NoCredentialsError, botocore.exceptions.CredentialRetrievalError) as error:
-            raise self._failed(doing, "auth", type(error).__name__) from error
+            raise self._failed(doing, "auth", f"boto3 found no credentials ({type(error).__name__})") from error
         except (botocore.exceptions.BotoCoreError, OSError) as error:
             raise self._failed(doing, "unavailable", " ".join(str(error).split())[:200]) from error
 

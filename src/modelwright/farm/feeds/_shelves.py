@@ -5,9 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from pathlib import Path
 
-from modelwright.farm.feeds._errors import corrupt
 from modelwright.farm.feeds._feed import Feed, OnBytes
-from modelwright.farm.feeds._package import Package, Shipment, read_shipment
+from modelwright.farm.feeds._package import Package, Shipment
 from modelwright.models import FileDigest
 
 
@@ -34,16 +33,7 @@ class BlobFeed(Feed):
 
     def find(self, package: Package) -> Shipment | None:
         data = self._description(package)
-        return None if data is None else self._read(package, data)
-
-    def _read(self, package: Package, data: bytes) -> Shipment:
-        try:
-            found = read_shipment(data)
-        except ValueError as error:
-            raise corrupt(f"{self.address} has a damaged description of {package}", str(error)[:200]) from error
-        if found.package != package:
-            raise corrupt(f"{self.address} has another package as {package}", f"it says that it is {found.package}")
-        return found
+        return None if data is None else self.described(package, data)
 
     def confirm(self, shipment: Shipment) -> tuple[FileDigest, ...]:
         return tuple(file for file in shipment.files if self._holds(shipment.package, file))

@@ -57,7 +57,7 @@ def long_enough(plan: UnitPlan, by: Sequence[float]) -> UnitPlan:
 class UnitRecord:
     """Every sample of one unit, in ns, by burst; the bursts at one place of both legs are neighbours. `arm` None is a
     sentinel: the base against itself. Where a run is too short for the clock a sample is the mean of `batch` runs.
-    `cpu` is where both sessions were kept, None where they were not."""
+    `cpu` is where both sessions were kept, None where they were not; `began_at` is in seconds since 1970."""
 
     number: int
     arm: str | None
@@ -71,6 +71,7 @@ class UnitRecord:
     open_s: float
     total_s: float
     cpu: int | None = None
+    began_at: float | None = None
 
     @property
     def base_ms(self) -> Leg:
@@ -180,7 +181,7 @@ class UnitRunner:
 
     def unit(self, number: int, base: ReadyArm, arm: ReadyArm, *, base_first: bool) -> UnitRecord:
         """Measure one unit; raises ArmFailed."""
-        started = time.monotonic()
+        began_at, started = time.time(), time.monotonic()
         order = (base, arm) if base_first else (arm, base)
         try:
             ready = [self._opened(one, slot) for slot, one in enumerate(order)]
@@ -205,6 +206,7 @@ class UnitRunner:
             open_s=open_s,
             total_s=time.monotonic() - started,
             cpu=turns.cpu,
+            began_at=began_at,
         )
 
     def _opened(self, arm: ReadyArm, slot: int) -> _Ready:

@@ -7,6 +7,7 @@ from typing import Literal
 
 from modelwright._dataclass import dataclass
 from modelwright.targets import SessionFacts
+from modelwright.vocabulary import HasPage
 
 TraceLevel = Literal["basic", "detail"]
 LEVELS: tuple[TraceLevel, ...] = ("basic", "detail")
@@ -185,7 +186,7 @@ class TimelineSpan:
 
 
 @dataclass(frozen=True)
-class OpTrace:
+class OpTrace(HasPage):
     """Where the time of a model goes, operator by operator. Its runs are slower than untraced ones."""
 
     schema_version: int

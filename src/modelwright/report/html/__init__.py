@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
+from modelwright.errors import UsageError
 from modelwright.report.html._page import Page, framed
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ __all__ = ["has_page", "notebook", "page"]
 _PAGES: dict[str, Callable[..., Page]] = {
     "Analyses": lambda result: analysis.analysis_page(result.analyses),
     "CompareResult": lambda result: compare.compare_page(result),
-    "DebugReport": lambda result, fixed=None: debug.debug_page(result, fixed),
+    "DebugReport": lambda result, fixed=None: debug.debug_page(result, fixed and fixed.result),
     "EvalResult": lambda result: evaluation.eval_page(result),
     "FixResult": lambda result: repair.repair_page(result),
     "Repaired": lambda result: repair.repair_page(result.result),
@@ -56,7 +57,10 @@ def has_page(result: object) -> bool:
 
 
 def page(result: object, *more: object) -> str:
-    """The whole document; a report of debug may bring the repair with it."""
+    """The whole document; a report of debug may bring what `repair` answered."""
+    if not has_page(result):
+        kind = getattr(result, "kind", type(result).__name__)
+        raise UsageError(f"{kind} has no page", cause="it is text alone", fix="leave its page out")
     return _PAGES[type(result).__name__](result, *more).html()
 
 

@@ -3,30 +3,47 @@
 from __future__ import annotations
 
 from modelwright.report.html._kit import Cell, Column, Row, table
-from modelwright.report.html._page import Page, Section
+from modelwright.report.html._page import NextStep, Page, Section
+from modelwright.report.html._words import command
 from modelwright.report.sweep import effect_of, row_words, step_words, summary_words
-from modelwright.search import Portfolio, TuneSweep
+from modelwright.search import Portfolio, SweepRow, TuneSweep
+
+_ID, _FEW = 12, 3
 
 
 def sweep_page(result: TuneSweep) -> Page:
-    columns = [Column("model", long=True), Column("target"), Column("champion", long=True), Column("says")]
-    rows = [
-        Row((Cell(row.name), Cell(row.target), Cell(row.result.champion if row.result else "–"), Cell(row_words(row))))
-        for row in result.rows
-    ]
-    sections = [Section("Searches", table(columns, rows), "each judged by itself; records hold their numbers")]
+    columns = [Column("model", long=True), Column("target"), Column("champion", long=True)]
+    hint = "each judged by itself; records hold their numbers"
+    sections = [Section("Searches", table(columns, [_row(row) for row in result.rows]), hint)]
     for portfolio in result.portfolios:
         sections += _portfolio(portfolio)
-    names = dict.fromkeys(row.name for row in result.rows)
+    models = list(dict.fromkeys(row.name for row in result.rows))
+    more = f" and {len(models) - _FEW} more" if len(models) > _FEW else ""
     return Page(
         kind="searches",
-        title=", ".join(names),
+        title=f"{', '.join(models[:_FEW])}{more}",
         verdict=(summary_words(result), ""),
-        facts=(("models", str(len(names))),),
+        facts=(("models", str(len(models))),),
         notes=(),
         sections=tuple(sections),
-        next_steps=(),
+        next_steps=_steps(result),
     )
+
+
+def _row(row: SweepRow) -> Row:
+    """What it says stands below its champion, so that a narrow window shows it too."""
+    kept = f"record {row.record[:_ID]}" if row.record is not None else ""
+    champion = row.result.champion if row.result is not None else "–"
+    return Row((Cell(row.name, small=kept), Cell(row.target), Cell(champion, small=_says(row))))
+
+
+def _steps(result: TuneSweep) -> tuple[NextStep, ...]:
+    kept = next((row.record for row in result.rows if row.record is not None), None)
+    return () if kept is None else (NextStep("Look at one search.", command("show", kept[:_ID])),)
+
+
+def _says(row: SweepRow) -> str:
+    return f"{row_words(row)}. Next: {row.failure.fix}" if row.failure is not None else row_words(row)
 
 
 def _portfolio(portfolio: Portfolio) -> list[Section]:

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from modelwright.judge import VerdictKind
 from modelwright.report._units import human_bytes
-from modelwright.report.html._kit import Cell, Column, Interval, Row, Shade, intervals, table
+from modelwright.report.html._kit import Cell, Column, Interval, Row, Shade, intervals, paragraph, table
 from modelwright.report.html._page import NextStep, Note, Page, Section
 from modelwright.report.html._words import command, shade
 from modelwright.report.knowledge import insight_word
-from modelwright.report.tune import budget_words, effect_words, lines
+from modelwright.report.tune import (
+    budget_words,
+    effect_words,
+    front_cells,
+    front_rows,
+    front_titles,
+    front_words,
+    lines,
+)
 from modelwright.search import TuneResult, TuneRow
 
 _KINDS = {kind.value: kind for kind in VerdictKind}
@@ -22,7 +30,7 @@ def tune_page(result: TuneResult) -> Page:
         verdict=(result.sentence, shade(result.finding.kind) if result.finding is not None else ""),
         facts=(("champion", result.champion), ("took", f"{result.spent_s:.0f} s, {result.units} units")),
         notes=tuple(Note(words, "") for words in lines(result)[1:]),
-        sections=(*_effects(result, measured), _variants(result), *_insights(result)),
+        sections=(*_effects(result, measured), _front(result), _variants(result), *_insights(result)),
         next_steps=_steps(result),
     )
 
@@ -36,16 +44,23 @@ def _effects(result: TuneResult, measured: list[TuneRow]) -> tuple[Section, ...]
     return (Section("How much faster", intervals(rows, band=(-effect, effect)), hint),)
 
 
+def _front(result: TuneResult) -> Section:
+    if result.front.reason is not None or not result.front.labels:
+        return Section("Front", paragraph(front_words(result)))
+    columns = [Column("variant", long=True), *(Column(title) for title in front_titles(result))]
+    rows = [Row((Cell(row.label), *map(Cell, front_cells(row, result)))) for row in front_rows(result)]
+    return Section("Front", table(columns, rows), front_words(result))
+
+
 def _variants(result: TuneResult) -> Section:
-    columns = [Column("variant", long=True), Column("word"), Column("effect"), Column("size", True), Column("why")]
+    columns = [Column("variant", long=True), Column("word"), Column("effect"), Column("size", True)]
     rows = [
         Row(
             (
-                Cell(row.label),
+                Cell(row.label, small=row.reason),
                 Cell(row.word, tone=_tone(row)),
                 Cell(effect_words(row), row.effect),
                 Cell(human_bytes(row.size) if row.size is not None else "–", row.size),
-                Cell(row.reason),
             )
         )
         for row in result.rows
@@ -56,9 +71,9 @@ def _variants(result: TuneResult) -> Section:
 def _insights(result: TuneResult) -> tuple[Section, ...]:
     if not result.insights:
         return ()
-    columns = [Column("change", long=True), Column("did"), Column("finding"), Column("why")]
+    columns = [Column("change", long=True), Column("did"), Column("finding")]
     rows = [
-        Row((Cell(one.change), Cell(insight_word(one)), Cell(one.finding or "–"), Cell(one.why)))
+        Row((Cell(one.change, small=one.why), Cell(insight_word(one)), Cell(one.finding or "–")))
         for one in result.insights
     ]
     hint = "why a change was tried first, last or not at all; how a graph looks sets the order and leaves nothing out"
@@ -71,13 +86,14 @@ def _tone(row: TuneRow) -> Shade:
 
 
 def _steps(result: TuneResult) -> tuple[NextStep, ...]:
+    """Only of a command that is known: without one of its words it would be another search. The last word counts."""
+    if result.folder is not None:
+        settings = ",".join(f"{name}={value}" for name, value in result.settings.items())
+        arm = f"{result.folder}@{settings}" if settings else result.folder
+        return (NextStep("Check it against the model as it came.", command("compare", result.model, f"best={arm}")),)
+    if result.call[:1] != ("tune",) or any(word.startswith("--catalog") for word in result.call):
+        return ()
     if result.needed_s is not None:
-        longer = command("tune", result.model, "--target", result.target, "--budget", budget_words(result.needed_s))
+        longer = command(*result.call, "--budget", budget_words(result.needed_s))
         return (NextStep("Go on from here: the budget ended it.", longer),)
-    if result.folder is None:
-        return (
-            NextStep("Write the champion.", command("tune", result.model, "--target", result.target, "-o", "best")),
-        )
-    settings = ",".join(f"{name}={value}" for name, value in result.settings.items())
-    arm = f"{result.folder}@{settings}" if settings else result.folder
-    return (NextStep("Check it against the model as it came.", command("compare", result.model, f"best={arm}")),)
+    return (NextStep("Write the champion.", command(*result.call, "-o", "best")),)

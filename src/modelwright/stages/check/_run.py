@@ -160,15 +160,16 @@ def _verdict(target: Target, placed: Placement, computed: Computed, outputs: tup
 
 
 def _compared(outputs: tuple[OutputParity, ...]) -> _Verdict:
-    """By numbers that may be near each other: a class or an index flips where two of them are nearly equal."""
+    """By what each output is; one class that flips where two numbers are nearly equal says nothing."""
     fix = "compare tensor by tensor with `wright debug --target`"
     for item in outputs:
-        if item.identical or item.equal is not None:
+        if item.identical:
             continue
         if item.reason is not None:
             return False, f"{NO_NUMBERS}: output {item.output}: {item.reason}", fix
         wrong = next((measure for measure in item.measures if not measure.passed), None)
         if wrong is not None:
-            words = f"output {item.output}, judged as {item.kind} beside the CPU's answer: {wrong.detail}"
+            kind = f", judged as {item.kind}" if item.kind is not None else ""
+            words = f"output {item.output}{kind} beside the CPU's answer: {wrong.detail}"
             return False, f"{DIFFERS}: {words}", fix
     return True, None, None

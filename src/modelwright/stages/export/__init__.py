@@ -18,10 +18,17 @@ from modelwright.stages.export._values import (
 
 if TYPE_CHECKING:
     from modelwright.stages.export._load import load_model
-    from modelwright.stages.export._rehearse import rehearse_export
+    from modelwright.stages.export._rehearse import ExportOutline, outline_export, rehearse_export
     from modelwright.stages.export._run import run_export
 else:
-    __getattr__ = lazy_names(__name__, load_model="_load", rehearse_export="_rehearse", run_export="_run")
+    __getattr__ = lazy_names(
+        __name__,
+        ExportOutline="_rehearse",
+        load_model="_load",
+        outline_export="_rehearse",
+        rehearse_export="_rehearse",
+        run_export="_run",
+    )
 
 __all__ = [
     "DEFAULT_OPSET",
@@ -29,12 +36,14 @@ __all__ = [
     "Attempt",
     "Component",
     "ExportOutcome",
+    "ExportOutline",
     "ExportParams",
     "LeftOut",
     "Link",
     "ModelFamily",
     "Parity",
     "load_model",
+    "outline_export",
     "rehearse_export",
     "run_export",
 ]

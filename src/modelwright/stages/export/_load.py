@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import pickle
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import field
 from pathlib import Path
@@ -56,6 +56,15 @@ class Loaded:
         return size
 
 
+@dataclass(frozen=True)
+class WeightFit:
+    """How a checkpoint fits its class, by names and shapes: what the class has to make up (`missing`), and what it does
+    not use."""
+
+    missing: tuple[str, ...]
+    unused: tuple[str, ...]
+
+
 def load_model(source: HfSource, params: ExportParams) -> Loaded:
     """Load the checkpoint, or make one with seeded random weights when asked."""
     loaded = _loaded(source, params, bare=params.random_weights)
@@ -66,6 +75,15 @@ def load_model(source: HfSource, params: ExportParams) -> Loaded:
 def bare_model(source: HfSource, params: ExportParams) -> Loaded:
     """The model without its checkpoint: to look at its shapes."""
     return _loaded(source, params, bare=True)
+
+
+def weight_fit(source: HfSource, params: ExportParams) -> WeightFit:
+    """As transformers itself fits them, from the headers of the files: no weight is loaded."""
+    folder = Path(str(source.folder))
+    with _own_code(params):
+        config, kind, _ = _class(source, params)
+        with _packages(kind):
+            return _fitted(kind, config, folder, params, {**_attention(params), "device_map": "meta"})[1]
 
 
 def _loaded(source: HfSource, params: ExportParams, *, bare: bool) -> Loaded:
@@ -82,14 +100,19 @@ def _own_code(params: ExportParams) -> AbstractContextManager[None]:
 
 def _load(source: HfSource, params: ExportParams, *, bare: bool) -> Loaded:
     folder = Path(str(source.folder))
-    config = _config(folder, params)
-    head = read_architecture([source.architecture] if source.architecture else [], config.model_type)
-    fits = head is not None and head.task == params.task
-    kind, renamed = find_class(source.architecture if fits else None, config.model_type, params.task)
+    config, kind, renamed = _class(source, params)
     with quiet_random(params.seed), _packages(kind):
         model = _random(kind, config, params) if bare else _trained(kind, config, folder, params)
     model = model.eval().requires_grad_(False)
     return Loaded(model, model.config, read_processor(folder), params.task, renamed, text_length(folder))
+
+
+def _class(source: HfSource, params: ExportParams) -> tuple[Any, type[Any], str | None]:
+    """The configuration, the class to load, and the name it was asked for by when that is another one."""
+    config = _config(Path(str(source.folder)), params)
+    head = read_architecture([source.architecture] if source.architecture else [], config.model_type)
+    fits = head is not None and head.task == params.task
+    return config, *find_class(source.architecture if fits else None, config.model_type, params.task)
 
 
 @contextmanager
@@ -130,20 +153,25 @@ def _random(kind: type[Any], config: Any, params: ExportParams) -> Any:
 
 
 def _trained(kind: type[Any], config: Any, folder: Path, params: ExportParams) -> Any:
-    options = _attention(params)
-    model, fresh = _from_folder(kind, config, folder, params, options)
-    if fresh and all(name.startswith(_POOLER) for name in fresh) and _has_optional_pooler(kind):
-        # A checkpoint with a language-model head has no pooler; its features do not need one.
-        model, fresh = _from_folder(kind, config, folder, params, {**options, "add_pooling_layer": False})
-    if fresh:
-        raise _untrained(folder, kind, fresh)
+    model, fit = _fitted(kind, config, folder, params, _attention(params))
+    if fit.missing:
+        raise _untrained(folder, kind, fit.missing)
     return model
+
+
+def _fitted(
+    kind: type[Any], config: Any, folder: Path, params: ExportParams, options: dict[str, Any]
+) -> tuple[Any, WeightFit]:
+    model, fit = _from_folder(kind, config, folder, params, options)
+    if fit.missing and all(name.startswith(_POOLER) for name in fit.missing) and _has_optional_pooler(kind):
+        # A checkpoint with a language-model head has no pooler; its features do not need one.
+        return _from_folder(kind, config, folder, params, {**options, "add_pooling_layer": False})
+    return model, fit
 
 
 def _from_folder(
     kind: type[Any], config: Any, folder: Path, params: ExportParams, options: dict[str, Any]
-) -> tuple[Any, list[str]]:
-    """The model, and the names of weights that were not in the checkpoint."""
+) -> tuple[Any, WeightFit]:
     try:
         model, report = kind.from_pretrained(
             folder,
@@ -161,7 +189,7 @@ def _from_folder(
             fix="Copy the model folder again, and check that the weights belong to its config.json.",
         ) from error
     missing = {*report.get("missing_keys", ()), *(_name(key) for key in report.get("mismatched_keys", ()))}
-    return model, sorted(missing)
+    return model, WeightFit(tuple(sorted(missing)), tuple(sorted(report.get("unexpected_keys", ()))))
 
 
 def _has_optional_pooler(kind: type[Any]) -> bool:
@@ -172,7 +200,7 @@ def _attention(params: ExportParams) -> dict[str, Any]:
     return {"attn_implementation": params.attention} if params.attention else {}
 
 
-def _untrained(folder: Path, kind: type[Any], fresh: list[str]) -> InputError:
+def _untrained(folder: Path, kind: type[Any], fresh: Sequence[str]) -> InputError:
     """transformers fills missing weights with noise and only logs it; here that stops the build."""
     more = f" and {len(fresh) - _SHOWN} more" if len(fresh) > _SHOWN else ""
     return InputError(

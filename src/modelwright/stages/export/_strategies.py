@@ -48,8 +48,9 @@ def write(strategy: StrategyName, request: Request) -> ir.Model:
 def _transformers(request: Request) -> ir.Model:
     config = exporter_onnx.OnnxConfig(opset_version=request.opset, dynamic_shapes=_dynamic_shapes(request.part))
     module = traceable(request.part, request.outputs, named=True)
-    program = exporter_onnx.OnnxExporter().export(module, dict(request.sample), config)
-    model: ir.Model = program.model
+    exported = exporter_onnx.OnnxExporter().export(module, dict(request.sample), config)
+    # Until transformers 5.22 this was torch's ONNXProgram; since 5.23 it wraps the graph itself.
+    model: ir.Model = exported.program if hasattr(exported, "program") else exported.model
     return model
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from modelwright._lazy import lazy
 from modelwright.stages.optimize._inventory import every_node
 from modelwright.stages.optimize._surgery import bypass, needs_own_producer
+from modelwright.stages.optimize._tied import tie_transposed
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -49,8 +50,8 @@ def lift_constants(model: ir.Model) -> int:
 
 
 def dedupe_initializers(model: ir.Model) -> int:
-    """Initializers with equal type, shape and content become one; how many went."""
-    return sum(_dedupe(graph) for graph in model.graphs())
+    """Initializers with equal type, shape and content become one, turned ones too; how many went."""
+    return sum(_dedupe(graph) for graph in model.graphs()) + tie_transposed(model)
 
 
 def remove_unused(model: ir.Model) -> int:

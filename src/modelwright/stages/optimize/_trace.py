@@ -18,7 +18,7 @@ from modelwright.stages.optimize._without_weights import WeightlessModel, fold_m
 
 Probe = Callable[[WeightlessModel, Sequence[str]], WeightlessModel]
 
-_FOLDING = "constant_folding"
+FOLDING = "constant_folding"
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def full_probe(model: bytes, folder: Path, scratch: Path, request: OrtRequest) -
 def trace(names: Sequence[str], base: WeightlessModel, probe: Probe) -> Trace:
     """`base` is what onnxruntime makes of the model with no pass at all."""
     # Constant folding comes first in the table and moves the most bytes: all other sessions start behind it.
-    first = probe(fold_movement(base) if names[0] == _FOLDING else base, names[:1])
+    first = probe(fold_movement(base) if names[0] == FOLDING else base, names[:1])
 
     def found(chosen: Sequence[str]) -> Snapshot:
         return probe(first, chosen).found

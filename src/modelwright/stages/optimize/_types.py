@@ -38,7 +38,7 @@ class PassEffect:
 class OptimizeOutcome:
     """`steps` also has what was not a pass: `fix_dims`, `metadata` (about sizes, made true again), `opset`, and
     `ort_import`, what loading and saving with onnxruntime does by itself (constants become initializers, functions
-    without a CPU kernel are inlined).
+    without a CPU kernel are inlined), and `tied_weights` (a weight that folding turned is a Transpose again).
     """
 
     steps: tuple[PassEffect, ...]
@@ -56,7 +56,7 @@ class OptimizeOutcome:
 
 OPTIMIZE = Stage(
     name="optimize",
-    version="4",
+    version="5",
     params=OptimizeParams,
     outcome=OptimizeOutcome,
     task=RemoteTask("modelwright.stages.optimize._run:run_optimize"),

@@ -15,7 +15,8 @@ from modelwright.stages.optimize._interface import convert_opset, fix_dims, true
 from modelwright.stages.optimize._inventory import Snapshot, effect, every_node, snapshot
 from modelwright.stages.optimize._ort import CARELESS, OrtRequest, optimize_bytes, step_aside
 from modelwright.stages.optimize._table import find_pass
-from modelwright.stages.optimize._trace import full_probe, probe_without_weights, trace
+from modelwright.stages.optimize._tied import tie_transposed
+from modelwright.stages.optimize._trace import FOLDING, full_probe, probe_without_weights, trace
 from modelwright.stages.optimize._transformers import fuse, loaded_proto
 from modelwright.stages.optimize._types import OptimizeParams, PassEffect
 from modelwright.stages.optimize._without_weights import with_weights, without_weights
@@ -28,6 +29,7 @@ else:
     ir = lazy("onnx_ir")
 
 ORT_IMPORT = "ort_import"
+TIED = "tied_weights"
 _INSERTED_CAST = "InsertedPrecisionFreeCast_"
 
 
@@ -103,6 +105,14 @@ class WorkingModel:
             # A value inside a big weight decided something, so only the real model can tell.
             found = trace(names, imported, full_probe(full, self._folder, scratch, request))
         self.steps.extend(found.effects)
+        if FOLDING in names:
+            self._tie()
+
+    def _tie(self) -> None:
+        """Folding must not store a weight a second time."""
+        before, start = snapshot(self.model), time.perf_counter()
+        if tie_transposed(self.model):
+            self._note(TIED, before, True, start)
 
     def _leave_out(self, names: Sequence[str], found: Snapshot, casts: int) -> None:
         """onnxruntime wraps what its CPU EP cannot compute in float16 into casts, which would stay in the file."""

@@ -11,6 +11,7 @@ from modelwright._lazy import lazy
 from modelwright.errors import InputError
 from modelwright.graph import Graph, load, summary
 from modelwright.stages.quantize._tensor_types import infer_types
+from modelwright.stages.quantize._turned import read_by_transposes, store_turned
 from modelwright.stages.quantize._weights import Detached, detach, load_external
 
 if TYPE_CHECKING:
@@ -51,14 +52,20 @@ def open_model(path: str) -> Graph:
     return graph
 
 
-def prepare(graph: Graph, workdir: Path, *, raise_opset: bool) -> Prepared:
-    """Weights out of memory, constants as initializers, every node named, every type known."""
+def prepare(graph: Graph, workdir: Path, *, integers: bool, raise_opset: bool) -> Prepared:
+    """Weights out of memory, constants as initializers, every node named, every type known.
+
+    `integers`: weights are to become some, also those that are read through a Transpose.
+    """
     model = graph.model
     too_old = raise_opset and opset_of(model) < LOWEST_OPSET
-    outside = load_external(graph, everything=too_old)
+    wanted = read_by_transposes(model) if integers else set()
+    outside = load_external(graph, everything=too_old, wanted=wanted)
     if too_old:
         model = _at_opset(model, graph.path.name, LOWEST_OPSET)
     lift_constants(model)
+    if integers:
+        store_turned(model)
     _flatten_biases(model)
     _own_biases(model)
     weights = detach(model, outside, workdir)

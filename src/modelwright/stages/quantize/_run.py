@@ -95,7 +95,8 @@ def _transform(
     into: tuple[Path, _QuantizeFacts],
 ) -> onnx.ModelProto:
     folder, facts = into
-    prepared = prepare(graph, folder, raise_opset=steps[0].kind == "static")
+    kind = steps[0].kind
+    prepared = prepare(graph, folder, integers=kind not in ("none", "fp16"), raise_opset=kind == "static")
     facts.warnings += check_scope(prepared.model, params)
     if source is not None:
         result = quantize_static(prepared, steps[0], params, source, folder)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -70,14 +70,14 @@ class Detached:
                 )
 
 
-def load_external(graph: Graph, *, everything: bool) -> dict[str, Region]:
+def load_external(graph: Graph, *, everything: bool, wanted: Container[str] = ()) -> dict[str, Region]:
     """Read weights that are still on disk into the model; large ones of the main graph only when asked for.
 
     Returns where the ones that stayed on disk are, by initializer name.
     """
     left: dict[str, Region] = {}
     for tensor, region, main in _on_disk(graph):
-        if main and region.length >= _LARGE and not everything:
+        if main and region.length >= _LARGE and not everything and tensor.name not in wanted:
             left[tensor.name] = region
         else:
             _inline(tensor, region.read())

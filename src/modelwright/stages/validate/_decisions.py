@@ -17,6 +17,8 @@ else:
 
 # A sequence of rows is read as text where one class, the blank, has so much of it.
 _BLANK, _LONGEST, _FEWEST_SYMBOLS = 0.3, 512, 10
+# An answer that has so much of all places stands for nothing, and the others are what a user looks for.
+_COMMON = 0.7
 # Where a score counts as something; users of chances choose one of these, and what is a quarter beside it is near it.
 SEEN, _CHOSEN, _NEAR = 0.25, (0.3, 0.5), 0.25
 
@@ -48,6 +50,40 @@ def best_classes(wanted: NDArray[Any], got: NDArray[Any]) -> tuple[ChangedDecisi
         ChangedDecisions(int((turned & clear).sum()), int(clear.sum()), "rows with a margin above the noise"),
         ChangedDecisions(int(turned.sum()), len(turned), "rows"),
     )
+
+
+def rare_classes(wanted: NDArray[Any], got: NDArray[Any]) -> ChangedDecisions | None:
+    """Of rows of scores where one class, the background, has nearly all: what either says is another one.
+
+    Hundreds of rows that say nothing would hide that all the others are missed. How sure a row is is measured with the
+    errors of the background, which those that are missed do not share.
+    """
+    if wanted.shape[1] == 1:
+        wanted, got = (np.hstack([1 - rows, rows]) for rows in (wanted, got))
+    first, now = wanted.argmax(axis=1), got.argmax(axis=1)
+    common = most_common(first)
+    if common is None:
+        return None
+    told = (first != common) | (now != common)
+    places = np.arange(len(wanted))
+    margin, error = (wanted[places, first] - wanted[places, now], (got - wanted)[~told])
+    sure = margin > 2.0 * np.sqrt(2.0 * np.mean(error**2)) if error.size else margin > 0
+    return ChangedDecisions(int((told & sure).sum()), int(told.sum()), "rows that tell something")
+
+
+def most_common(values: NDArray[Any]) -> Any:
+    """The value of nearly all of them, which stands for nothing; None where there is none, or nothing else."""
+    found, counts = np.unique(values, return_counts=True)
+    place = int(counts.argmax())
+    return found[place] if _COMMON * values.size <= counts[place] < values.size else None
+
+
+def things(wanted: NDArray[Any], got: NDArray[Any]) -> ChangedDecisions:
+    """Of what is right or wrong (classes, masks, words): without what nearly all places say in both."""
+    common = most_common(wanted)
+    told = np.ones(wanted.shape, bool) if common is None else (wanted != common) | (got != common)
+    called = "values" if common is None else f"values other than {common}"
+    return ChangedDecisions(int((wanted != got).sum()), int(told.sum()), called)
 
 
 def readings(wanted: Sequence[NDArray[Any]], got: Sequence[NDArray[Any]]) -> ChangedDecisions | None:

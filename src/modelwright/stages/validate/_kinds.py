@@ -35,6 +35,8 @@ _TASKS: dict[str, OutputKind] = {
 }
 # Boxes are four numbers; a picture has at least so many rows and columns.
 BOX, _PICTURE = 4, 8
+# Pictures in colour, and what their numbers reach from and to; learned ones leave it by a little.
+_COLOURS, _RANGES, _BEYOND = 3, ((0.0, 255.0), (-1.0, 1.0), (0.0, 1.0)), 0.15
 # Of places: what counts as seen, how few that are, and how nearly always is always.
 _LIKELY, _FEW, _ALWAYS = 0.25, 0.05, 0.999
 # Chances are near 0 or near 1, but for a few; what is often between is a picture, a share or a level.
@@ -50,6 +52,8 @@ def kind_of(name: str, answers: Sequence[NDArray[Any]], task: str | None) -> Out
         return "chances"
     if is_picture(answers[0]) and (named == "scores" or (named is None and _is_one_map(answers))):
         return "maps"
+    if named is None and are_images(answers):
+        return "images"
     return named or _TASKS.get(task or "") or ("scores" if are_shares(answers) else "other")
 
 
@@ -71,6 +75,22 @@ def are_chances(answers: Sequence[NDArray[Any]]) -> bool:
     values = np.concatenate([answer.ravel() for answer in answers])
     unsure = (values > _UNSURE[0]) & (values < _UNSURE[1])
     return bool(values.max() >= 0.5 and unsure.mean() <= _SELDOM)
+
+
+def are_images(answers: Sequence[NDArray[Any]]) -> bool:
+    """Whether they are pictures in colour, in one of the usual ranges, and no shares of three classes."""
+    if not all(is_picture(answer) and answer.shape[1] == _COLOURS for answer in answers):
+        return False
+    low, high = (min(map(np.min, answers)), max(map(np.max, answers)))
+    if not any(_about(low, high, *ends) for ends in _RANGES):
+        return False
+    return not are_shares([np.moveaxis(answer, 1, -1) for answer in answers])
+
+
+def _about(low: float, high: float, darkest: float, brightest: float) -> bool:
+    """Most of a range is used, and it is left by a little at most."""
+    room = _BEYOND * (brightest - darkest)
+    return darkest - room <= low and brightest - 3 * room <= high <= brightest + room
 
 
 def within_one(values: NDArray[Any]) -> bool:

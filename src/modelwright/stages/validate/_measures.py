@@ -15,13 +15,24 @@ from modelwright.stages.validate._decisions import (
     chances,
     neighbours,
     places,
+    rare_classes,
     readings,
+    things,
     unit,
 )
 from modelwright.stages.validate._detections import changed_detections
 from modelwright.stages.validate._kinds import BOX, Stacked, are_shares, is_picture, slice_axis, stacked, within_one
-from modelwright.stages.validate._slices import FEWEST, decibels, worst_slice
-from modelwright.stages.validate._types import CLOSE, Gate, Measure, OutputKind, cosine_bound, is_quantized, top1_bound
+from modelwright.stages.validate._slices import FEWEST, decibels, off_level, worst_slice
+from modelwright.stages.validate._types import (
+    CLOSE,
+    EQUAL,
+    Gate,
+    Measure,
+    OutputKind,
+    cosine_bound,
+    is_quantized,
+    top1_bound,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,6 +49,8 @@ _ROUNDING = 1e-6
 # Similarities of embeddings must agree more than the embeddings themselves: a ranking has small differences.
 _NEIGHBOURS = {True: 0.88, False: 0.999}
 _FEWEST_ROWS = 8
+# Pictures that differ by more than that differ to the eye.
+_PICTURES = {True: 25.0, False: 40.0}
 # Symbols of a text: two in a hundred are about one line in four, and half of those were near-ties.
 _EDITS = 0.02
 # Of one row of scores for each sample: good 8-bit builds have 0.98 and more, a classifier with 0.94 lost 4.5 points.
@@ -98,13 +111,21 @@ def _slices(what: Judged) -> Iterator[Measure]:
     """The worst slice, where there are enough numbers in each to know its scale."""
     first = what.pairs[0][0]
     axis = slice_axis(first)
-    if axis is None or len({one.ndim for one, _ in what.pairs}) > 1:
+    shapes = {(one.ndim, None if axis is None else one.shape[axis : axis + 1]) for one, _ in what.pairs}
+    if axis is None or len(shapes) > 1 or first.shape[axis] < 2:
+        yield from _level(what, what.pairs)
+    elif sum(one.size for one, _ in what.pairs) // first.shape[axis] >= FEWEST:
+        yield _slice(what.pairs, axis, what.gate, "slices")
+
+
+def _level(what: Judged, pairs: Pairs) -> Iterator[Measure]:
+    """Numbers that are all of one kind, such as an age: that they follow the input, and not only their usual size."""
+    if not is_quantized(what.gate.precision) or sum(one.size for one, _ in pairs) < FEWEST:
         return
-    if len({one.shape[axis] for one, _ in what.pairs}) > 1 or first.shape[axis] < 2:
-        return
-    if sum(one.size for one, _ in what.pairs) // first.shape[axis] < FEWEST:
-        return
-    yield _slice(what.pairs, axis, what.gate, "slices")
+    found, bound = decibels(off_level(pairs)), _slice_bound(what.gate)
+    if found is not None:
+        words = f"what changes with the input: {found:.1f} dB above its error, {what.gate.precision} needs {bound:.1f}"
+        yield Measure("follows the input", found, bound, found >= bound, words)
 
 
 def _slice(pairs: Pairs, axis: int, gate: Gate, called: str, *, together: bool = False) -> Measure:
@@ -126,14 +147,17 @@ def _scores(what: Judged) -> Iterator[Measure]:
         return
     if max(map(len, wanted)) == 1 and not are_shares([one for one, _ in what.pairs]):
         yield from _slices(what)
-    yield from _best(np.concatenate(wanted), np.concatenate(got), what.gate)
+    yield from _best(np.concatenate(wanted), np.concatenate(got), what.gate, _may_change(what.gate))
 
 
-def _best(wanted: NDArray[Any], got: NDArray[Any], gate: Gate) -> Iterator[Measure]:
+def _best(wanted: NDArray[Any], got: NDArray[Any], gate: Gate, rare_share: float) -> Iterator[Measure]:
     if wanted.shape[1] == 1 and not within_one(wanted):
         return
     clear, every = best_classes(wanted, got)
     yield _changed("same best class", clear, gate, _may_change(gate) / 2)
+    rare = rare_classes(wanted, got)
+    if rare is not None:
+        yield _changed("same rare classes", rare, gate, rare_share)
     if is_quantized(gate.precision):
         yield _changed("same best class", every, gate, _may_change(gate))
 
@@ -152,7 +176,23 @@ def _maps(what: Judged) -> Iterator[Measure]:
         if within_one(wanted):
             yield _changed("same regions", places(wanted[:, 0], got[:, 0]), what.gate, _regions(what.gate))
         return
-    yield from _best(wanted, got, what.gate)
+    yield from _best(wanted, got, what.gate, _regions(what.gate))
+
+
+def _images(what: Judged) -> Iterator[Measure]:
+    """Beside the export, as pictures are compared: of the largest value that there is."""
+    yield from _slices(what)
+    wanted = [one for one, _ in what.pairs]
+    reach = max(float(one.max()) for one in wanted) - min(float(one.min()) for one in wanted)
+    noise = [float(np.mean((other.astype(np.float64) - one) ** 2)) for one, other in what.pairs]
+    found, bound = decibels(math.sqrt(sum(noise) / len(noise)) / max(reach, 1e-30)), _PICTURES[_quantized(what)]
+    if found is not None:
+        words = f"peak {found:.1f} dB above the error, {what.gate.precision} needs {bound:.1f}"
+        yield Measure("same picture", found, bound, found >= bound, words)
+
+
+def _quantized(what: Judged) -> bool:
+    return what.gate.elsewhere or is_quantized(what.gate.precision)
 
 
 def _regions(gate: Gate) -> float:
@@ -209,11 +249,35 @@ def _energy(pairs: Pairs, gate: Gate) -> Measure:
 def _embeddings(what: Judged) -> Iterator[Measure]:
     """A vector for each sample: of tokens the mean of those that the mask keeps."""
     wanted, got = map(np.concatenate, _vectors_of(what))
+    if is_quantized(what.gate.precision) and all(one.ndim == 3 and one.shape[1] > 1 for one, _ in what.pairs):
+        yield _first_tokens(what)
     if len(wanted) < _FEWEST_ROWS:
+        yield from _level(what, [(wanted - wanted.mean(axis=0), got - wanted.mean(axis=0))])
         return
     value, bound = neighbours(wanted, got), _NEIGHBOURS[is_quantized(what.gate.precision)]
     words = f"similarities of {len(wanted)} samples correlate by {value:.4f}, {what.gate.precision} needs {bound}"
     yield Measure("same neighbours", value, bound, value >= bound, words)
+
+
+def _first_tokens(what: Judged) -> Measure:
+    """Many take the first token for the vector of a sample, and among the others it would not be seen."""
+    first = [(unit(one[:, 0].astype(np.float64)), unit(other[:, 0].astype(np.float64))) for one, other in what.pairs]
+    value = float(np.mean(np.concatenate([(one * other).sum(axis=1) for one, other in first])))
+    bound = cosine_bound(what.gate.precision) if what.gate.min_cosine is None else what.gate.min_cosine
+    words = f"cosine of first tokens {value:.4f}, {what.gate.precision} needs {bound}"
+    return Measure("first token", value, bound, value >= bound, words)
+
+
+def equality(pairs: Pairs, gate: Gate, *, closely: bool = True) -> Measure:
+    """Of what is right or wrong (classes, masks, words), over all samples: one near-tie among few decides nothing."""
+    wanted, got = (np.concatenate([np.ravel(pair[side]) for pair in pairs]) for side in (0, 1))
+    if wanted.dtype.kind == "O":
+        wanted, got = wanted.astype(str), got.astype(str)
+    plain = ChangedDecisions(int((wanted != got).sum()), wanted.size, "values")
+    found = things(wanted, got) if closely else plain
+    share = _regions(gate) if found.asked < wanted.size and is_picture(pairs[0][0]) else _may_change(gate)
+    # Indices of near-ties change places when another machine rounds; what has nothing to do with them is wrong there.
+    return _changed(EQUAL, found, gate, 0.5 if gate.elsewhere else share)
 
 
 def _vectors_of(what: Judged) -> tuple[list[NDArray[Any]], list[NDArray[Any]]]:
@@ -238,7 +302,7 @@ def _may_change(gate: Gate) -> float:
 
 def _changed(name: str, found: ChangedDecisions, gate: Gate, share: float) -> Measure:
     """One changed decision never decides about a quantized artifact: it may be the only near-tie among few samples."""
-    allowed = max(math.floor(share * found.asked), 1 if is_quantized(gate.precision) else 0)
+    allowed = max(math.floor(share * found.asked), 1 if is_quantized(gate.precision) or gate.elsewhere else 0)
     value = 1.0 - found.changed / found.asked if found.asked else None
     words = f"{name}: {found.changed} of {found.asked} {found.of} changed, {gate.precision} may change {allowed}"
     return Measure(name, value, 1.0 - share, found.changed <= allowed, words)
@@ -270,5 +334,6 @@ _MEASURES: Mapping[OutputKind, Callable[[Judged], Iterator[Measure]]] = {
     "embeddings": _embeddings,
     "states": _slices,
     "maps": _maps,
+    "images": _images,
     "other": _slices,
 }

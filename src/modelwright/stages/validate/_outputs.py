@@ -9,7 +9,7 @@ from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.metrics import Accumulator, masked
 from modelwright.stages.validate._kinds import kind_of
-from modelwright.stages.validate._measures import Judged, measures
+from modelwright.stages.validate._measures import Judged, equality, measures
 from modelwright.stages.validate._types import Gate, OutputParity, is_quantized
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _compared(name: str, wanted: Sequence[Outputs], got: Sequence[Outputs], aske
     pairs = [(wanted[place][name], got[place][name]) for place in full]
     if full and all(_are_numbers(one) for one, _ in pairs):
         return _numbers(name, pairs, [asked.feeds[place] for place in full], asked)
-    return _things(name, pairs)
+    return _things(name, pairs, asked)
 
 
 def _unlikeness(one: NDArray[Any], other: NDArray[Any]) -> str | None:
@@ -106,10 +106,12 @@ def _plain(values: NDArray[Any]) -> NDArray[Any]:
     return values if values.dtype.kind == "f" else values.astype("f4")
 
 
-def _things(name: str, pairs: Pairs) -> OutputParity:
-    """The share that is equal, in the worst sample; where there is nothing, nothing differs."""
-    equal = min((float(np.mean(one == other)) for one, other in pairs), default=1.0)
-    return OutputParity(name, None, None, None, None, equal, identical=equal == 1.0, reason=None)
+def _things(name: str, pairs: Pairs, asked: Asked) -> OutputParity:
+    """Over all samples; where there is nothing, nothing differs."""
+    seen = (equality(pairs, asked.gate, closely=asked.closely),) if pairs else ()
+    same = sum(int(np.sum(one == other)) for one, other in pairs)
+    equal = same / sum(one.size for one, _ in pairs) if pairs else 1.0
+    return OutputParity(name, None, None, None, None, equal, equal == 1.0, None, seen)
 
 
 def _unlike(name: str, problem: str) -> OutputParity:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,6 @@ from modelwright.stages.validate._types import (
     ValidateOutcome,
     cosine_bound,
     is_quantized,
-    top1_bound,
 )
 from modelwright.stages.validate._ways import NOT_TRIED, Ways, affordable, fidelity
 from modelwright.vocabulary import weakest
@@ -60,7 +60,7 @@ def run_validate(candidate: str, reference: str, workdir: str, params: Gate, dat
     except WrightError as error:
         checks.append(GateCheck("runs on the CPU", False, str(error)))
     if found.outputs:
-        checks += _verdicts(found, params)
+        checks += _verdicts(found)
     if data.random and is_quantized(params.precision) and not params.inherited:
         checks.append(GateCheck("real data", None, UNKNOWN))
     outcome = ValidateOutcome(
@@ -154,7 +154,7 @@ def _fits(value: ValueSpec, expected: ValueSpec) -> bool:
     return all(not (isinstance(a, int) and isinstance(b, int)) or a == b for a, b in pairs)
 
 
-def _verdicts(found: Ways, gate: Gate) -> list[GateCheck]:
+def _verdicts(found: Ways) -> list[GateCheck]:
     outputs = found.outputs
     broken = next((item for item in outputs if item.reason is not None), None)
     if broken is not None:
@@ -162,9 +162,9 @@ def _verdicts(found: Ways, gate: Gate) -> list[GateCheck]:
     empty = [item.output for item in outputs if not item.finite]
     if empty and len(empty) == sum(item.equal is None for item in outputs):
         words = f"nothing finite was compared: {', '.join(empty)} of the export hold NaN or infinity only"
-        return [GateCheck("comparable outputs", None, words), *_equal(outputs, gate)]
-    whole = GateCheck("comparable outputs", True, f"{len(outputs)} outputs")
-    return [whole, *_measured(found), *_equal(outputs, gate)]
+        others = replace(found, outputs=tuple(item for item in outputs if item.equal is not None))
+        return [GateCheck("comparable outputs", None, words), *_measured(others)]
+    return [GateCheck("comparable outputs", True, f"{len(outputs)} outputs"), *_measured(found)]
 
 
 def _measured(found: Ways) -> Iterator[GateCheck]:
@@ -175,20 +175,8 @@ def _measured(found: Ways) -> Iterator[GateCheck]:
             if measure.name not in by_name or by_name[measure.name][1].passed:
                 by_name[measure.name] = item, measure
     for name, (item, measure) in by_name.items():
-        yield GateCheck(
-            name, measure.passed, f"{item.output}, judged as {item.kind}, {found.decided_by}: {measure.detail}"
-        )
-
-
-def _equal(outputs: tuple[OutputParity, ...], gate: Gate) -> list[GateCheck]:
-    """Classes, masks and words."""
-    things = [item for item in outputs if item.equal is not None]
-    if not things:
-        return []
-    worst, bound = min(things, key=lambda item: item.equal or 0.0), top1_bound(gate.precision)
-    assert worst.equal is not None
-    words = f"{worst.equal:.1%} equal, {gate.precision} needs {bound:.0%}"
-    return [GateCheck("equal to the export", worst.equal >= bound, f"worst output {worst.output}: {words}")]
+        kind = f"judged as {item.kind}, " if item.kind is not None else ""
+        yield GateCheck(name, measure.passed, f"{item.output}, {kind}{found.decided_by}: {measure.detail}")
 
 
 def _bound(gate: Gate) -> float:

@@ -25,6 +25,8 @@ _HEAD = 16
 # what is constant in the export has rounding noise, and nothing else, in an artifact that is fine.
 _SHARE_OF_MANY, _SHARE_OF_FEW, _SHARE_OF_LEVEL = 0.1, 1e-3, 1e-3
 _NOTHING = 1e-4
+# Of numbers of one kind, which have no others beside them: what does not move by this share of its level is constant.
+_SHARE_OF_ONE = 0.02
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,13 @@ def worst_slice(pairs: Pairs, axis: int, *, together: bool = False) -> Worst:
     off = error / np.maximum(np.maximum(spread, floor), _NOTHING * (float(spread.max()) == 0.0) or 1e-30)
     index = int(off.argmax())
     return Worst(index, len(off), decibels(float(off[index])))
+
+
+def off_level(pairs: Pairs) -> float:
+    """The error of numbers of one kind against how much they move."""
+    wanted, got = (np.concatenate([pair[side].ravel() for pair in pairs]).astype(np.float64) for side in (0, 1))
+    scale = max(float(wanted.std()), _SHARE_OF_ONE * abs(float(wanted.mean())), _NOTHING)
+    return float(np.sqrt(np.mean((got - wanted) ** 2))) / scale
 
 
 def decibels(off: float) -> float | None:

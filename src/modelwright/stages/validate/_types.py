@@ -13,8 +13,8 @@ from modelwright.worker import RemoteTask
 
 UNKNOWN = "runs; accuracy unknown: no real data"
 NOT_RUN = "not run: give real data"
-OutputKind = Literal["scores", "chances", "boxes", "detections", "embeddings", "states", "maps", "other"]
-CLOSE = "close to the export"
+OutputKind = Literal["scores", "chances", "boxes", "detections", "embeddings", "states", "maps", "images", "other"]
+CLOSE, EQUAL = "close to the export", "equal to the export"
 Way = Literal["as executed", "as written"]
 # How close an artifact must stay to its export: cosine of the worst output, by the precision it claims.
 _COSINE = {
@@ -91,7 +91,8 @@ class OutputParity:
     """One output against the export: worst sample. `reason` says why it cannot be compared.
 
     Numbers have a cosine, and a `kind`, which says by which `measures` they are judged. `equal` is for what is right or
-    wrong (classes, masks, words): the share that is the same. `finite`: the export gave a number to compare with.
+    wrong (classes, masks, words): the share that is the same, over all samples. `finite`: the export gave a number to
+    compare with.
     """
 
     output: str
@@ -180,7 +181,7 @@ def top1_bound(precision: str) -> float:
 
 VALIDATE = Stage(
     name="validate",
-    version="11",
+    version="12",
     params=Gate,
     outcome=ValidateOutcome,
     task=RemoteTask("modelwright.stages.validate._run:run_validate"),

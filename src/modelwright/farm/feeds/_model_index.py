@@ -59,6 +59,14 @@ def read_index(data: bytes | None) -> ModelIndex:
     return ModelIndex(entries)
 
 
+def is_index(data: bytes | None) -> bool:
+    """Whether it is one of ours, damaged or not."""
+    try:
+        return data is not None and bool(loads(data)["artifactType"] == ARTIFACT_TYPE)
+    except (ValueError, KeyError, TypeError):
+        return False
+
+
 def _entry(tag: str, description: bytes) -> Mapping[str, Any] | None:
     try:
         shipment = read_shipment(description)

@@ -1,0 +1,62 @@
+"""Rows of a matrix that end badly by what they are: a graph without an end, one that eats memory, data whose code
+aborts or meets a full disk. Each fails by its class, and the rest is done."""
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import modelwright as mw
+from support.models import mlp, model, save, value
+
+CODE = """
+import os
+
+def aborts():
+    os.abort()
+
+def full():
+    with open("/dev/full", "wb") as stream:
+        stream.write(bytes(1 << 20))
+    yield {}
+"""
+
+
+def endless():
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["go"], ["again"]), helper.make_node("Sin", ["a"], ["b"])],
+        "body",
+        [value("i", TensorProto.INT64, []), value("go", TensorProto.BOOL, []), value("a", shape=[1, 4])],
+        [value("again", TensorProto.BOOL, []), value("b", shape=[1, 4])],
+    )
+    loop = helper.make_node("Loop", ["n", "yes", "x"], ["y"], body=body)
+    rounds = [numpy_helper.from_array(np.array(2**62), "n"), numpy_helper.from_array(np.array(True), "yes")]
+    return model([loop], [value("x", shape=[1, 4])], [value("y", shape=[1, 4])], rounds)
+
+
+def hungry():
+    nodes = [helper.make_node("Expand", ["x", "n"], ["big"]), helper.make_node("ReduceMax", ["big"], ["y"], keepdims=0)]
+    shape = numpy_helper.from_array(np.array([200_000_000, 4]), "n")
+    return model(nodes, [value("x", shape=[1, 4])], [value("y", shape=[])], [shape])
+
+
+@pytest.mark.proof
+def test_models_and_data_that_end_badly_fail_by_class_and_the_rest_is_done(tmp_path):
+    (tmp_path / "code.py").write_text(CODE)
+    rows = [
+        {"model": str(save(endless(), tmp_path, "endless.onnx"))},
+        {"model": str(save(hungry(), tmp_path, "hungry.onnx"))},
+        {"model": str(save(mlp(8), tmp_path, "aborts.onnx")), "data": f"{tmp_path / 'code.py'}:aborts"},
+        {"model": str(save(mlp(12), tmp_path, "fills.onnx")), "data": f"{tmp_path / 'code.py'}:full"},
+        {"model": str(save(mlp(16), tmp_path, "good.onnx"))},
+    ]
+    with mw.limited(timeout=60, memory=1 << 30):
+        result = mw.matrix(rows, "cpu", output=tmp_path / "out")
+    assert {one.cell.model: one.words for one in result} == {
+        "endless": "failed (timeout)",
+        "hungry": "failed (oom)",
+        "aborts": "failed (input)",  # the code that aborts is the one that the row names
+        "fills": "failed (disk)",
+        "good": "validated",
+    }
+    assert result.passed is False
+    assert (tmp_path / "out" / "good" / "cpu" / "model.onnx").is_file()
