@@ -46,7 +46,7 @@ from support.models import conv_net, mlp, save
 from support.registry import registry
 
 # A few families in several shapes, by their own settings. Others are refused for an NPU where they are this small and
-# their weights are random: the simulator answers something else (swin, mobilevit), or the precision is not true (bert).
+# their weights are random: the simulator answers something else (swin, mobilevit).
 SHAPES: tuple[tuple[str, int, dict[str, Any]], ...] = (
     ("resnet", 32, {}),
     ("resnet", 32, {"depths": [2, 2]}),

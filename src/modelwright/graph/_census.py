@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from modelwright._dataclass import dataclass
 from modelwright.graph._bodies import Body
-from modelwright.graph._stored import Names, names_of
+from modelwright.graph._stored import Names, added_tensors, names_of
 from modelwright.graph._types import dtype_bits, dtype_name, elements, is_float, stored_bytes
 
 if TYPE_CHECKING:
@@ -41,8 +41,9 @@ class Tally:
 class Census:
     """What a model's weights and activations are made of. A tensor used twice is counted once.
 
-    Weights have two dimensions or more. Vectors (biases, norms, constants of element-wise operators, which
-    quantizers give the activations' width) only count in a model that has nothing else.
+    Weights have two dimensions or more and are multiplied or looked up. Vectors (biases, norms, constants of
+    element-wise operators, which quantizers give the activations' width) and what is only added to activations, which
+    is a bias of whatever shape (positions, attention biases), count in a model that has nothing else.
     """
 
     weights: dict[ElementKind, Tally] = field(default_factory=dict)
@@ -82,7 +83,7 @@ _QLINEAR_ZERO_POINT = 2
 def take_census(bodies: tuple[Body, ...]) -> Census:
     """One pass over all nodes, then the float tensors that no quantizing node explained."""
     names = names_of(bodies)
-    counter = _Counter()
+    counter = _Counter(added_tensors(bodies, names))
     for body in bodies:
         counter.body(body, names[id(body)])
     for body in bodies:
@@ -92,8 +93,9 @@ def take_census(bodies: tuple[Body, ...]) -> Census:
 
 
 class _Counter:
-    def __init__(self) -> None:
+    def __init__(self, added: set[int]) -> None:
         self._census = Census()
+        self._added = added
         # Identity of tensors: `names_of` keeps them alive while we count.
         self._explained: set[int] = set()
         self._quantized_values: set[tuple[int, str]] = set()
@@ -188,7 +190,8 @@ class _Counter:
             self._add_weight(tensor, kind, count)
 
     def _add_weight(self, tensor: onnx.TensorProto, kind: ElementKind, count: int) -> None:
-        self._add(self._census.weights if len(tensor.dims) > 1 else self._vectors, kind, count)
+        is_bias = len(tensor.dims) < 2 or id(tensor) in self._added
+        self._add(self._vectors if is_bias else self._census.weights, kind, count)
 
     def _explain(self, tensor: onnx.TensorProto | None) -> None:
         if tensor is not None:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 # Operators that move elements without computing with them; what they read is what they write.
 _MOVERS = frozenset({"Identity", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Slice"})
 _LOOKUP = "Gather"
+_HANDED_ON = _MOVERS | {"QuantizeLinear", "DequantizeLinear", "Expand"}
+_ADDING = frozenset({"Add", "Sub", "Sum"})
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,41 @@ def names_of(bodies: tuple[Body, ...]) -> dict[int, Names]:
         producers = {name: node for node in body.nodes for name in node.output if name}
         found[id(body)] = Names(outer.stored.new_child(stored), outer.producers.new_child(producers))
     return found
+
+
+def added_tensors(bodies: tuple[Body, ...], names: dict[int, Names]) -> set[int]:
+    """Identities of the stored tensors that are added to values that move, and read by nobody else.
+
+    Looked through are operators that move elements, and pairs. What is added to a weight is a part of that weight.
+    """
+    added: dict[int, bool] = {}
+    for body in bodies:
+        visible, fixed = names[id(body)], set[str]()
+        for node in body.nodes:
+            read = [name for name in node.input if name]
+            still = bool(read) and all(name in visible.stored or name in fixed for name in read)
+            if still:
+                fixed.update(node.output)
+            if node.op_type in _HANDED_ON:
+                continue
+            for name in read:
+                tensor = visible.stored.get(_handed_on(visible, name))
+                if tensor is not None:
+                    adds = node.op_type in _ADDING and not still
+                    added[id(tensor)] = added.get(id(tensor), True) and adds
+    return {tensor for tensor, only in added.items() if only}
+
+
+def _handed_on(names: Names, name: str) -> str:
+    """The value that a name has its elements from."""
+    seen: set[str] = set()
+    while name not in names.stored and name not in seen:
+        seen.add(name)
+        node = names.producers.get(name)
+        if node is None or node.op_type not in _HANDED_ON or not node.input:
+            break
+        name = node.input[0]
+    return name
 
 
 def _constants(body: Body) -> dict[str, onnx.TensorProto]:

@@ -11,7 +11,7 @@ import pytest
 
 from ep.quantize.graphs import Builder, conv_net, image, saved, tokens, transformer
 from modelwright.data import DataSource
-from modelwright.errors import ExecutionError, InputError
+from modelwright.errors import InputError
 from modelwright.graph import load, summary
 from modelwright.stages.quantize import QuantizeParams, canonical, run_quantize, steps_of
 
@@ -99,8 +99,29 @@ def test_four_bit_weights_are_four_bit_and_w4a16_has_half_activations(tmp_path, 
 def test_a_model_without_matmul_cannot_be_labelled_int4(tmp_path):
     work = tmp_path / "work"
     work.mkdir()
-    with pytest.raises(ExecutionError, match="label is not true"):
+    with pytest.raises(InputError, match="label is not true"):
         run_quantize(saved(conv_net(), tmp_path), str(work), QuantizeParams("int4"), None)
+
+
+def test_positions_that_are_added_to_a_small_transformer_leave_its_label_true(tmp_path):
+    """BERT and MPNet of a test's size: the folded positions are a third of all that is stored in two dimensions."""
+    model = transformer()
+    rng = np.random.default_rng(5)
+    model.graph.initializer.append(
+        onnx.numpy_helper.from_array(rng.standard_normal((1, 400, 64)).astype(np.float32), "positions")
+    )
+    first = next(node for node in model.graph.node if node.op_type == "Gather")
+    cut = [("p_from", [0]), ("p_to", [16]), ("p_axis", [1])]
+    model.graph.initializer.extend(onnx.numpy_helper.from_array(np.array(v, np.int64), n) for n, v in cut)
+    slice_ = onnx.helper.make_node("Slice", ["positions", "p_from", "p_to", "p_axis"], ["sixteen"], name="cut")
+    add = onnx.helper.make_node("Add", [first.output[0] + "_own", "sixteen"], [first.output[0]], name="place")
+    first.output[0] += "_own"
+    model.graph.node.insert(1, slice_)
+    model.graph.node.insert(2, add)
+    work = tmp_path / "work"
+    work.mkdir()
+    outcome = run_quantize(saved(model, tmp_path), str(work), QuantizeParams("w8a16", samples=4), DataSource())
+    assert outcome.measured == "w8a16"
 
 
 def test_static_quantization_raises_an_old_opset(tmp_path):

@@ -164,6 +164,41 @@ def test_a_vector_at_the_width_of_the_activations_is_no_weight(tmp_path: Path) -
     assert [share.dtype for share in found.weights] == ["uint8"]
 
 
+@pytest.mark.parametrize(
+    ("operator", "other", "is_weight"),
+    [("Add", "a", False), ("Sub", "a", False), ("Mul", "a", True), ("Add", "w_d", True)],
+)
+def test_a_matrix_that_is_only_added_to_activations_is_a_bias_of_another_shape(
+    operator: str, other: str, is_weight: bool, tmp_path: Path
+) -> None:
+    """Positions and attention biases are stored at the width of the activations. What is multiplied, or added to a
+    weight, is a weight."""
+    proto = models.qdq("uint8", "uint16")
+    proto.graph.initializer.append(models.weight("p_q", 4, 8, dtype="uint16"))
+    added = [
+        helper.make_node("DequantizeLinear", ["p_q", "s", "z"], ["p_d"]),
+        helper.make_node(operator, [other, "p_d"], ["sum"]),
+    ]
+    proto.graph.node.extend(added)
+    proto.graph.output.append(models.value("sum"))
+    found = precision_of(proto, tmp_path)
+    assert [share.dtype for share in found.weights] == (["uint16", "uint8"] if is_weight else ["uint8"])
+    assert (found.label == "w8a16") is not is_weight
+
+
+def test_a_matrix_that_is_added_here_and_multiplied_there_is_a_weight(tmp_path: Path) -> None:
+    weights = [models.weight("both", 4, 4), models.weight("w", 4, 4, dtype="float16")]
+    nodes = [helper.make_node("Add", ["x", "both"], ["a"]), helper.make_node("MatMul", ["a", "both"], ["y"])]
+    proto = models.model(nodes, [models.value("x")], [models.value("y")], weights)
+    assert precision_of(proto, tmp_path).label == "mixed(fp16 50% + fp32 50%)"
+
+
+def test_a_model_that_only_adds_a_matrix_is_labelled_by_it(tmp_path: Path) -> None:
+    nodes = [helper.make_node("Add", ["x", "p"], ["y"])]
+    proto = models.model(nodes, [models.value("x")], [models.value("y")], [models.weight("p", 4, 4)])
+    assert precision_of(proto, tmp_path).label == "fp32"
+
+
 def test_two_activation_widths_are_mixed(tmp_path: Path) -> None:
     proto = models.qdq()
     proto.graph.initializer.append(models.scalar("z16", 0, "uint16"))

@@ -1,4 +1,4 @@
-"""The produced file is measured; a label that is not true is a failure."""
+"""The produced file is measured; a precision that the model cannot have is refused, never claimed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
-from modelwright.errors import ExecutionError
+from modelwright.errors import ExecutionError, InputError
 from modelwright.graph import Precision, TypeShare
 from modelwright.stages.quantize._neighbours import Packing, fits, packing_of
 from modelwright.stages.quantize._params import QuantizeParams, ReducedOps
@@ -62,7 +62,7 @@ def require_true_label(
     note = f"{share:.0%} of the weight elements are quantized; the rest stays float"
     narrowed = params.op_types or params.nodes_to_exclude or kept_float
     if share < _LARGER_PART and not narrowed:
-        raise ExecutionError(
+        raise InputError(
             f"the label is not true: {note}",
             cause=f"the produced graph measures as {precision.label or precision.reason}",
             fix="Choose a precision that reaches the rest (int4 and dynamic reach MatMul, static also Conv), "
@@ -165,7 +165,7 @@ def _require_share(
     if total and counts[bits] >= _NEARLY_ALL * total:
         return
     found = ", ".join(f"{width} bits {count / total:.0%}" for width, count in counts.most_common()) if total else "none"
-    raise ExecutionError(
+    raise InputError(
         f"the label is not true: the {what} are not {bits}-bit",
         cause=f"the produced graph measures as {precision.label or precision.reason} ({what}: {found})",
         fix="Unfuse operators the quantizer does not know, or choose a precision that this model can have.",
