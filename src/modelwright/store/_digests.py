@@ -57,6 +57,17 @@ def file_digest(path: Path) -> str:
     return digest
 
 
+def remember(path: Path, digest: str, sealed: Stamp) -> None:
+    """What a file holds that was written and sealed just now (`sealed` is how it looked then), wherever it was moved.
+
+    Nothing has to settle: whoever writes to it later makes its last write as late as its last change.
+    """
+    now = stamp_of(path)
+    unwritten_since = (now.size, now.modified, now.inode) == (sealed.size, sealed.modified, sealed.inode)
+    if now.size > SMALL and now.proves and unwritten_since:
+        _remember(str(path.resolve()), f"{now} {digest}")
+
+
 def _has_change_time(stamp: Stamp) -> bool:
     """Others do not seal what they write, so both times may well be one; but then with more digits than FAT has."""
     return stamp.proves or (stamp.changed == stamp.modified and stamp.modified % _FAT_TICK_NS != 0)

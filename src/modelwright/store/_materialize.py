@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
 from modelwright.errors import StoreError, UsageError
-from modelwright.store import _fs
+from modelwright.store import _digests, _fs
 from modelwright.store._destination import FolderSurvey, named, note, refusal, refused, survey, touched
 from modelwright.store._names import MARKER
 from modelwright.store._session import Session, fresh_name
+from modelwright.store._stamp import Stamp, stamp_of
 from modelwright.store._types import Artifact
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class Folder:
         self._inside = self._target / f".wright-{self._name}-new"
         self._in_place = False
         self._found = FolderSurvey()
+        self._sealed: dict[str, Stamp] = {}
 
     @contextlib.contextmanager
     def turn(self) -> Iterator[None]:
@@ -83,11 +85,22 @@ class Folder:
         if self._target.exists() and not self._target.is_dir():
             raise refused(self._target, "there is a file of that name", elsewhere)
 
+    def holds(self, artifact: Artifact) -> bool:
+        """Whether every file of it stands there as it was written, with its note and nothing else of ours, and may be
+        edited: none is a link into the store."""
+        wanted = named(artifact.files)
+        told = hashlib.sha256(note(artifact, wanted)).hexdigest()
+        if {(name, file.digest) for name, file in self._found.ours.items()} != {*wanted, (MARKER, told)}:
+            return False
+        return all((self._target / file.name).stat().st_nlink == 1 for file in artifact.files)
+
     def copy(self, artifact: Artifact) -> None:
         """Fill a sibling folder, then swap. A kill leaves the old folder or the new one, at worst none."""
         with self._replacing(artifact) as folder:
             self._copy_files(artifact, folder)
         _fs.flush_dir(self._target if self._in_place else self._target.parent)
+        for file in artifact.files:
+            _digests.remember(self._target / file.name, file.digest, self._sealed[file.name])
 
     def link(self, artifact: Artifact) -> bool:
         """The same with hard links; whether the disk let us.
@@ -131,6 +144,7 @@ class Folder:
                 raise damaged(artifact, file.name)
             _fs.flush_file(target)
             _fs.chmod(target, _fs.WRITABLE)  # last, so that its change time is later than its last write
+            self._sealed[file.name] = stamp_of(target)
 
     def _link_files(self, artifact: Artifact, folder: Path) -> None:
         for file in artifact.files:

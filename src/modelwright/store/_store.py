@@ -211,7 +211,8 @@ class Store:
     def materialize(
         self, artifact: Artifact, destination: Path, *, link: bool = False, overwrite: bool = False
     ) -> Path:
-        """Write the artifact as a folder; replaces only files that this wrote and that nobody changed.
+        """Write the artifact as a folder; replaces only files that this wrote and that nobody changed. A folder that
+        holds it already is left alone.
 
         `overwrite` also writes into a folder that holds files of others, which stay as they are.
         Files are clones or copies that may be edited. `link=True` makes read-only hard links where it can:
@@ -221,6 +222,8 @@ class Store:
         folder = Folder(session, destination)
         with disk_errors(destination, f"write {destination}"), folder.turn():
             folder.check([file.name for file in artifact.files], overwrite=overwrite)
+            if not link and folder.holds(artifact):
+                return destination
             if link and not session.journal.read_only:
                 self._require(session, artifact)
                 if folder.link(artifact):

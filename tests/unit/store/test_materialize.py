@@ -52,6 +52,47 @@ def test_links_share_the_content_and_keep_large_hits_cheap(store, key, writer, t
     assert max(hashed) < 1000  # only the small files are ever hashed again
 
 
+def test_a_folder_that_is_right_already_is_left_alone_and_its_large_files_are_not_read(
+    store, key, writer, tmp_path, monkeypatch
+) -> None:
+    artifact = store.once(key(), writer({"m": os.urandom(9 << 20), "note": b"n"})).artifact
+    out = store.materialize(artifact, tmp_path / "out")
+    before = {path.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in out.iterdir()}
+    hashed, real = [], _fs.hash_file
+    monkeypatch.setattr(_fs, "hash_file", lambda p: hashed.append(p.name) or real(p))
+    store.materialize(artifact, out)
+    assert {path.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in out.iterdir()} == before
+    assert "m" not in hashed
+
+
+def test_a_file_that_was_edited_right_after_it_was_delivered_is_seen(store, key, writer, tmp_path) -> None:
+    artifact = store.once(key(), writer({"m": os.urandom(9 << 20)})).artifact
+    out = store.materialize(artifact, tmp_path / "out")
+    times = (out / "m").stat().st_mtime_ns
+    with (out / "m").open("r+b") as file:
+        file.write(b"mine")
+    with pytest.raises(UsageError, match="Will not replace"):
+        store.materialize(artifact, out)
+    os.utime(out / "m", ns=(times, times))  # sets the change time, too
+    with pytest.raises(UsageError, match="Will not replace"):
+        store.materialize(artifact, out)
+
+
+def test_a_folder_of_links_becomes_one_of_files_that_may_be_edited(store, key, writer, tmp_path) -> None:
+    artifact = store.once(key(), writer({"m": b"1"})).artifact
+    store.materialize(artifact, tmp_path / "out", link=True)
+    out = store.materialize(artifact, tmp_path / "out")
+    (out / "m").write_bytes(b"edited")
+    assert store.verify().clean
+
+
+def test_a_missing_file_is_delivered_again(store, key, writer, tmp_path) -> None:
+    artifact = store.once(key(), writer({"m": b"1", "w": b"2"})).artifact
+    out = store.materialize(artifact, tmp_path / "out")
+    (out / "w").unlink()
+    assert tree(store.materialize(artifact, out)) == {"m": b"1", "w": b"2"}
+
+
 @both
 def test_no_file_of_an_earlier_content_survives(store, key, writer, tmp_path, link) -> None:
     first = store.once(key(n=1), writer({"m.onnx": b"1", "m.onnx.data": b"old weights", "sub/x": b"x"})).artifact
