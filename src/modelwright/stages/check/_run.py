@@ -24,7 +24,7 @@ from modelwright.stages.check._types import (
     TargetGate,
     kind_of_failure,
 )
-from modelwright.stages.validate import Asked, Gate, OutputParity, cosine_bound, is_quantized, parity
+from modelwright.stages.validate import Asked, Gate, OutputParity, cosine_bound, is_quantized, parity, picked_outputs
 from modelwright.targets import (
     OpTally,
     Placement,
@@ -57,7 +57,7 @@ def run_check(artifact: str, plain: str, workdir: str, params: TargetGate, data:
     # A chip computes floats as fp16 at best.
     claimed = params.precision if is_quantized(params.precision) else "fp16"
     gate = Gate(precision=claimed, outputs=params.outputs, task=params.task, elsewhere=True)
-    asked = Asked(feeds[: len(computed.answers)], gate, data.random)
+    asked = Asked(feeds[: len(computed.answers)], gate, data.random, picked_outputs(graph))
     outputs = _compared_with_cpu(plain, computed.answers, asked)
     outcome = _outcome(target, params, placed, computed, outputs)
     if params.look and kind_of_failure(outcome.reason or ""):
@@ -172,4 +172,6 @@ def _compared(outputs: tuple[OutputParity, ...]) -> _Verdict:
             kind = f", judged as {item.kind}" if item.kind is not None else ""
             words = f"output {item.output}{kind} beside the CPU's answer: {wrong.detail}"
             return False, f"{DIFFERS}: {words}", fix
+    if outputs and not any(item.identical or item.measures for item in outputs):
+        return None, "nothing is detected in these inputs, so no answers were compared", "give real samples"
     return True, None, None

@@ -126,7 +126,7 @@ def _settled(outcome: CheckOutcome) -> bool:
 
 CHECK = Stage(
     name="check",
-    version="4",
+    version="5",
     params=TargetGate,
     outcome=CheckOutcome,
     task=RemoteTask("modelwright.stages.check._run:run_check"),

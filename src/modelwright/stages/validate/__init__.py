@@ -22,10 +22,18 @@ from modelwright.stages.validate._types import (
 
 if TYPE_CHECKING:
     from modelwright.stages.validate._kinds import are_classes
+    from modelwright.stages.validate._listed import picked_outputs
     from modelwright.stages.validate._outputs import Asked, parity
     from modelwright.stages.validate._run import run_validate
 else:
-    __getattr__ = lazy_names(__name__, Asked="_outputs", are_classes="_kinds", parity="_outputs", run_validate="_run")
+    __getattr__ = lazy_names(
+        __name__,
+        Asked="_outputs",
+        are_classes="_kinds",
+        parity="_outputs",
+        picked_outputs="_listed",
+        run_validate="_run",
+    )
 
 __all__ = [
     "UNKNOWN",
@@ -44,6 +52,7 @@ __all__ = [
     "is_quantized",
     "judged_as",
     "parity",
+    "picked_outputs",
     "run_validate",
     "top1_bound",
 ]

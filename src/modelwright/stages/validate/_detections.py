@@ -19,7 +19,7 @@ else:
 # What overlaps so much is one thing; what overlaps so little is another one than before.
 _ONE_THING, _SAME = 0.45, 0.5
 # A score that is found this much lower was near the border.
-_NEARLY = 0.8
+NEARLY = 0.8
 _MOST = 300
 
 
@@ -36,10 +36,16 @@ def changed_detections(
 ) -> tuple[ChangedDecisions, ChangedDecisions]:
     """Of tables (columns, places): what is seen no more and what is seen now, of all that either sees; first without
     those that the other nearly sees."""
+    return changed_between(
+        [[(seen(table, layout, SEEN), seen(table, layout, SEEN * NEARLY)) for table in pair] for pair in tables]
+    )
+
+
+def changed_between(samples: Sequence[Sequence[tuple[Seen, Seen]]]) -> tuple[ChangedDecisions, ChangedDecisions]:
+    """Of samples, each of two sides: what a side is sure of, and what it nearly sees."""
     clear = every = asked = 0
-    for one, other in tables:
-        sides = [(seen(table, layout, SEEN), seen(table, layout, SEEN * _NEARLY)) for table in (one, other)]
-        for (sure, _), (theirs, nearly) in (sides, sides[::-1]):
+    for sides in samples:
+        for (sure, _), (theirs, nearly) in (tuple(sides), tuple(sides)[::-1]):
             asked += len(sure.boxes)
             every += _missing(sure, theirs)
             clear += _missing(sure, nearly)
@@ -68,14 +74,18 @@ def overlaps(one: NDArray[Any], many: NDArray[Any]) -> NDArray[Any]:
     return found
 
 
-def _missing(ours: Seen, theirs: Seen) -> int:
-    """Those of ours that are not among theirs; each of theirs stands for one."""
+def matches(ours: Seen, theirs: Seen) -> list[tuple[int, int]]:
+    """Places of the same things in both; each of theirs stands for one."""
     left = np.ones(len(theirs.boxes), bool)
-    count = 0
-    for box, kind in zip(ours.boxes, ours.classes, strict=True):
+    found = []
+    for place, (box, kind) in enumerate(zip(ours.boxes, ours.classes, strict=True)):
         fitting = overlaps(box, theirs.boxes) * (left & (theirs.classes == kind)) if left.any() else np.zeros(1)
         if fitting.max() >= _SAME:
-            left[int(fitting.argmax())] = False
-        else:
-            count += 1
-    return count
+            found.append((place, int(fitting.argmax())))
+            left[found[-1][1]] = False
+    return found
+
+
+def _missing(ours: Seen, theirs: Seen) -> int:
+    """Those of ours that are not among theirs."""
+    return len(ours.boxes) - len(matches(ours, theirs))

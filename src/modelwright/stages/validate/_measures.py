@@ -22,6 +22,7 @@ from modelwright.stages.validate._decisions import (
 )
 from modelwright.stages.validate._detections import changed_detections
 from modelwright.stages.validate._kinds import BOX, Stacked, are_shares, is_picture, slice_axis, stacked, within_one
+from modelwright.stages.validate._listed import Rows, changed_rows, matched_rows
 from modelwright.stages.validate._slices import FEWEST, decibels, off_level, worst_slice
 from modelwright.stages.validate._types import (
     CLOSE,
@@ -214,6 +215,29 @@ def _detections(what: Judged) -> Iterator[Measure]:
     yield _changed("same detections", clear, what.gate, _may_change(what.gate) / 2)
     if is_quantized(what.gate.precision):
         yield _changed("same detections", every, what.gate, _may_change(what.gate))
+
+
+def listed(pairs: Sequence[tuple[Rows, Rows]], gate: Gate, *, closely: bool = True) -> tuple[Measure, ...]:
+    """Of lists that the graph itself orders: what is in both, and how near it is; where a row stands says nothing.
+
+    What is seen in made-up inputs is a near-tie throughout: then one side must only have to do with the other.
+    """
+    if not closely:
+        found, _ = changed_rows(pairs)
+        return (_changed("same detections", found, gate, 0.5),) if found.asked else ()
+    both = [matched_rows(one, other) for one, other in pairs]
+    boxes, scores = (
+        [(getattr(a, part)[ours], getattr(b, part)[its]) for (a, b), (ours, its) in zip(pairs, both, strict=True)]
+        for part in ("boxes", "scores")
+    )
+    count = sum(len(ours) for ours, _ in both)
+    near = [_whole(boxes, gate, 0.0, closely=True)] if count else []
+    near += [_slice(boxes, 1, gate, "columns of boxes")] if count >= FEWEST else []
+    near += [_energy(scores, gate)] if count else []
+    clear, every = changed_rows(pairs)
+    seen = [_changed("same detections", clear, gate, _may_change(gate) / 2)]
+    seen += [_changed("same detections", every, gate, _may_change(gate))] if is_quantized(gate.precision) else []
+    return (*near, *seen)
 
 
 def _coefficients(tables: Pairs, layout: Stacked, gate: Gate) -> Iterator[Measure]:

@@ -9,8 +9,9 @@ from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.metrics import Accumulator, masked
 from modelwright.stages.validate._kinds import kind_of
-from modelwright.stages.validate._measures import Judged, equality, measures
-from modelwright.stages.validate._types import Gate, OutputParity, is_quantized
+from modelwright.stages.validate._listed import Lists, Rows, find_lists, matched_rows, row_axis
+from modelwright.stages.validate._measures import Judged, equality, listed, measures
+from modelwright.stages.validate._types import CLOSE, Gate, OutputParity, is_quantized
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,11 +26,13 @@ Outputs = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Asked:
-    """What the models were fed, and what is claimed. `random`: the inputs are made up."""
+    """What the models were fed, and what is claimed. `random`: the inputs are made up. `picked` are outputs whose rows
+    the graph picks and orders itself."""
 
     feeds: Sequence[Mapping[str, Any]]
     gate: Gate
     random: bool
+    picked: frozenset[str] = frozenset()
 
     @property
     def closely(self) -> bool:
@@ -41,7 +44,50 @@ class Asked:
 def parity(wanted: Sequence[Outputs], got: Sequence[Outputs], asked: Asked) -> tuple[OutputParity, ...]:
     """Every tensor of every answer. What the export really gave counts, not what its graph declares."""
     names = dict.fromkeys(name for answers in (*wanted, *got) for name in answers)
-    return tuple(_compared(name, wanted, got, asked) for name in names)
+    picked = {name for name in asked.picked if asked.gate.outputs.get(name, "detections") == "detections"}
+    known = {} if asked.closely else {"at": 0.0}
+    lists = find_lists((*wanted, *got), picked, **known) if picked else None
+    if lists is None:
+        return tuple(_compared(name, wanted, got, asked) for name in names)
+    pairs = [(lists.rows(one), lists.rows(other)) for one, other in zip(wanted, got, strict=True)]
+    wanted, got = _in_one_order(wanted, got, pairs, picked.difference(lists.names))
+    return tuple(
+        _listed(name, lists, pairs, asked) if name in lists.names else _compared(name, wanted, got, asked)
+        for name in names
+    )
+
+
+def _in_one_order(
+    wanted: Sequence[Outputs], got: Sequence[Outputs], pairs: Sequence[tuple[Rows, Rows]], beside: set[str]
+) -> tuple[list[Outputs], list[Outputs]]:
+    """What is told beside a list (masks, keypoints), row by row: that of the things which are in both."""
+    ours, theirs = ([dict(answer) for answer in side] for side in (wanted, got))
+    for name in beside:
+        values: list[tuple[Any, Any]] = [
+            (one.get(name), other.get(name)) for one, other in zip(wanted, got, strict=True)
+        ]
+        if not all(_has_rows(pair, rows) for pair, rows in zip(values, pairs, strict=True)):
+            continue
+        for place, ((one, other), rows) in enumerate(zip(values, pairs, strict=True)):
+            mine, its = matched_rows(*rows)
+            ours[place][name] = np.take(one, mine, axis=row_axis(one))
+            theirs[place][name] = np.take(other, its, axis=row_axis(other))
+    return list(ours), list(theirs)
+
+
+def _has_rows(values: tuple[Any, Any], rows: tuple[Rows, Rows]) -> bool:
+    return all(
+        value is not None and value.ndim > row_axis(value) and value.shape[row_axis(value)] == len(side.scores)
+        for value, side in zip(values, rows, strict=True)
+    )
+
+
+def _listed(name: str, lists: Lists, pairs: Sequence[tuple[Rows, Rows]], asked: Asked) -> OutputParity:
+    """The first of the outputs of a list speaks for all of them."""
+    seen = listed(pairs, asked.gate, closely=asked.closely) if name == lists.names[0] else ()
+    near = next((measure.value for measure in seen if measure.name == CLOSE), None)
+    same = all(np.array_equal(getattr(one, part), getattr(other, part)) for one, other in pairs for part in vars(one))
+    return OutputParity(name, "detections", near, None, None, None, identical=same, reason=None, measures=seen)
 
 
 def _compared(name: str, wanted: Sequence[Outputs], got: Sequence[Outputs], asked: Asked) -> OutputParity:

@@ -12,6 +12,7 @@ from modelwright._lazy import lazy
 from modelwright.errors import ExecutionError, WrightError
 from modelwright.graph import load, model_bytes, summary
 from modelwright.metrics import leaves
+from modelwright.stages.validate._listed import picked_outputs
 from modelwright.stages.validate._outputs import Asked, Outputs, parity
 from modelwright.stages.validate._types import CLOSE, Fidelity, Kernels, OutputParity, Way
 from modelwright.targets import (
@@ -65,7 +66,7 @@ def both_ways(candidate: str, reference: str, asked: Asked) -> Ways:
     """One way only where nothing is quantized: then the kernels compute what the graph says."""
     progress("running the export", 0.1)
     wanted = _wanted(reference, asked.feeds)
-    asked = replace(asked, feeds=asked.feeds[: len(wanted)])
+    asked = replace(asked, feeds=asked.feeds[: len(wanted)], picked=picked_outputs(load(reference)))
     feeds, gate, count = asked.feeds, asked.gate, len(wanted)
     progress("running the artifact", 0.4)
     executed = parity(wanted, _answers(open_session(candidate, parse_target("cpu"), _CALM), feeds), asked)
@@ -102,7 +103,7 @@ def fidelity(outputs: tuple[OutputParity, ...]) -> Fidelity:
     close = (measure.value for item in outputs for measure in item.measures if measure.name == CLOSE)
     cosine = min((value for value in close if value is not None), default=None)
     if cosine is None:
-        return Fidelity(None, None, "no output is made of numbers")
+        return Fidelity(None, None, "no output has a cosine")
     return Fidelity(cosine, min((item.sqnr_db for item in outputs if item.sqnr_db is not None), default=None))
 
 
