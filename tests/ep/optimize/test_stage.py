@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -39,6 +40,7 @@ from modelwright.stages.optimize import (
     PRESETS,
     OptimizeOutcome,
     OptimizeParams,
+    _said,
     check_passes,
     find_pass,
     passes,
@@ -288,6 +290,27 @@ def test_a_model_that_plain_onnxruntime_optimized_before_is_taken(tmp_path: Path
 
 
 # --- what it reports --------------------------------------------------------------------------------------------------
+
+
+def test_what_onnxruntime_says_of_itself_saves_sessions_and_changes_no_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions, real = [], ort.InferenceSession
+    monkeypatch.setattr(ort, "InferenceSession", lambda *given, **named: sessions.append(1) or real(*given, **named))
+    for number, model in enumerate((simple("m = MatMul(x, w) y = Add(m, c)", w=(4, 4), c=(4,)), big())):
+        path = save(model, tmp_path / f"in{number}")
+        sessions.clear()
+        _, told = optimize(path, tmp_path, *PRESETS["portable"])
+        fewer = len(sessions)
+        with monkeypatch.context() as deaf:
+            deaf.setattr(_said, "_LINE", re.compile("what nobody writes"))
+            _, asked = optimize(path, tmp_path, *PRESETS["portable"])
+        assert effects(told) == effects(asked)
+        assert fewer < len(sessions) - fewer
+
+
+def effects(outcome: OptimizeOutcome) -> list[tuple[object, ...]]:
+    return [(step.name, step.fired, step.nodes_before, step.nodes_after, step.delta) for step in outcome.steps]
 
 
 def test_each_pass_of_a_batch_is_reported_with_what_it_did(tmp_path: Path) -> None:

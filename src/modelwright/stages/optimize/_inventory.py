@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from modelwright._dataclass import dataclass
@@ -37,9 +37,21 @@ def snapshot(model: ir.Model) -> Snapshot:
 
 
 def every_node(model: ir.Model) -> Iterator[ir.Node]:
-    yield from ir.traversal.RecursiveGraphIterator(model.graph)
+    """Each before those of its subgraphs; onnx_ir's own iterator takes four times as long."""
+    yield from _nodes(model.graph)
     for function in model.functions.values():
-        yield from ir.traversal.RecursiveGraphIterator(function)
+        yield from _nodes(function)
+
+
+def _nodes(graph: Iterable[ir.Node]) -> Iterator[ir.Node]:
+    for node in graph:
+        yield node
+        for attribute in node.attributes.values() if node.attributes else ():
+            if attribute.type == ir.AttributeType.GRAPH:
+                yield from _nodes(attribute.as_graph())
+            elif attribute.type == ir.AttributeType.GRAPHS:
+                for inner in attribute.as_graphs():
+                    yield from _nodes(inner)
 
 
 def effect(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.errors import InputError
+from modelwright.stages.optimize._said import listening
 from modelwright.stages.optimize._table import Pass, find_pass, passes
 from modelwright.targets import new_options
 
@@ -26,7 +28,7 @@ DATA_SUFFIX = ".data"
 CARELESS = ("gemm_input_shape", "gemm_output_shape")
 _LEVELS = {1: "ORT_ENABLE_BASIC", 2: "ORT_ENABLE_EXTENDED", 3: "ORT_ENABLE_ALL"}
 _SMALLEST_EXTERNAL = "1024"
-_ERROR = 3
+_INFO, _ERROR = 1, 3
 # Transformers that are no passes of ours: other EPs only, training only, or superseded by a parameter of the stage.
 _NEVER = (
     "BiasDropoutFusion",
@@ -63,13 +65,18 @@ class OrtRequest:
         return OrtRequest(tuple(names), self.level)
 
 
-def optimize_bytes(model: bytes, folder: Path, output: Path, request: OrtRequest, *, beside: bool = False) -> None:
+def optimize_bytes(
+    model: bytes, folder: Path, output: Path, request: OrtRequest, *, beside: bool = False, log: Path | None = None
+) -> None:
     """Write `output` from a model in memory whose external data is in `folder`.
 
     Weights that stay as they are are not written: `output` points into `folder` for them. `beside` writes all of them
-    into `output` + `.data` instead, for models whose changed weights might not fit into one file.
+    into `output` + `.data` instead, for models whose changed weights might not fit into one file. `log` gets what
+    onnxruntime says about its work.
     """
     options = _options(request, output)
+    if log is not None:
+        options.log_severity_level = _INFO
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
     if beside:
         options.add_session_config_entry(
@@ -79,13 +86,14 @@ def optimize_bytes(model: bytes, folder: Path, output: Path, request: OrtRequest
             "session.optimized_model_external_initializers_min_size_in_bytes", _SMALLEST_EXTERNAL
         )
     try:
-        ort.InferenceSession(
-            model,
-            options,
-            providers=["CPUExecutionProvider"],
-            disabled_optimizers=sorted(disabled(request.names)),
-            enable_fallback=0,
-        )
+        with contextlib.nullcontext() if log is None else listening(log):
+            ort.InferenceSession(
+                model,
+                options,
+                providers=["CPUExecutionProvider"],
+                disabled_optimizers=sorted(disabled(request.names)),
+                enable_fallback=0,
+            )
     except _failures() as error:
         raise InputError(
             "onnxruntime cannot load the model to optimize it",

@@ -66,8 +66,7 @@ def _work(bench: WorkingModel, names: Sequence[str], params: OptimizeParams, scr
         progress("run the transformer fusions", 0.5)
         bench.run_fusions(fusions)
     progress("run the rewrites", 0.7)
-    for name in of_kind(names, "rewrite", "surgery"):
-        bench.run_edit(name)
+    bench.run_edits(of_kind(names, "rewrite", "surgery"))
     bench.tidy()
 
 

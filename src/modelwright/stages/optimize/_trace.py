@@ -1,18 +1,20 @@
 """Which of the onnxruntime passes that shared one session did something, and what.
 
-The passes are switched on one after the other on a copy without the big weights, and the graphs compared.
-Runs of passes that change nothing are found by halving, so most of them never get a session of their own.
-All of them start from one graph, because a pass may find something to do in its own result.
+onnxruntime says which ones may have. Where that leaves several, they are switched on one after the other on a copy
+without the big weights, and the graphs compared. Runs of passes that change nothing are found by halving, so most of
+them never get a session of their own. All of them start from one graph, because a pass may find something to do in its
+own result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from modelwright._dataclass import dataclass
 from modelwright.stages.optimize._inventory import Snapshot, effect
 from modelwright.stages.optimize._ort import OrtRequest, optimize_bytes
+from modelwright.stages.optimize._said import may_have_fired
 from modelwright.stages.optimize._types import PassEffect
 from modelwright.stages.optimize._without_weights import WeightlessModel, fold_movement, read_thin
 
@@ -49,6 +51,28 @@ def full_probe(model: bytes, folder: Path, scratch: Path, request: OrtRequest) -
         return read_thin(output, start.folder)
 
     return probe
+
+
+def trace_of_log(names: Sequence[str], base: WeightlessModel, final: Snapshot, log: str, probe: Probe) -> Trace:
+    """`final` is what all passes made of the model, as far as operators go; sessions are only asked what `log` leaves
+    open. The answer's own `final` has other operators where the log did not tell all."""
+    several = may_have_fired(names, log)
+    if not several:
+        found = Trace((), base.found)
+    elif len(several) == 1 and final.ops != base.found.ops:
+        found = Trace((effect(several[0], base.found, final, fired=True),), final)
+    else:
+        found = trace(several, base, probe)
+    return Trace(tuple(_with_idle(names, found.effects, base.found)), found.final)
+
+
+def _with_idle(names: Sequence[str], effects: Sequence[PassEffect], base: Snapshot) -> Iterator[PassEffect]:
+    """The effects of all: a pass that did nothing leaves what the one before it left."""
+    known, nodes = {item.name: item for item in effects}, base.nodes
+    for name in names:
+        item = known.get(name) or PassEffect(name, False, nodes, nodes, (), None, None)
+        nodes = item.nodes_after
+        yield item
 
 
 def trace(names: Sequence[str], base: WeightlessModel, probe: Probe) -> Trace:

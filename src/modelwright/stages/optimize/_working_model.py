@@ -16,10 +16,18 @@ from modelwright.stages.optimize._inventory import Snapshot, effect, every_node,
 from modelwright.stages.optimize._ort import CARELESS, OrtRequest, optimize_bytes, step_aside
 from modelwright.stages.optimize._table import find_pass
 from modelwright.stages.optimize._tied import tie_transposed
-from modelwright.stages.optimize._trace import FOLDING, full_probe, probe_without_weights, trace
+from modelwright.stages.optimize._trace import (
+    FOLDING,
+    Probe,
+    Trace,
+    full_probe,
+    probe_without_weights,
+    trace,
+    trace_of_log,
+)
 from modelwright.stages.optimize._transformers import fuse, loaded_proto
 from modelwright.stages.optimize._types import OptimizeParams, PassEffect
-from modelwright.stages.optimize._without_weights import with_weights, without_weights
+from modelwright.stages.optimize._without_weights import WeightlessModel, with_weights, without_weights
 
 if TYPE_CHECKING:
     import onnx
@@ -87,9 +95,10 @@ class WorkingModel:
             return
         self.steps.append(effect(ORT_IMPORT, before, imported.found, fired=before.ops != imported.found.ops))
         full, output = ir.to_proto(with_weights(imported, self.model)).SerializeToString(), scratch / "ort.onnx"
+        log = scratch / "log.txt"
         large = graphs.needs_data_file(self.model)
         self._model = None
-        optimize_bytes(full, self._folder, output, request, beside=large)
+        optimize_bytes(full, self._folder, output, request, beside=large, log=log)
         self._model = ir.load(output)
         if not large:
             ir.external_data.set_base_dir(self._model.graph, self._folder)
@@ -100,13 +109,21 @@ class WorkingModel:
             ir.external_data.set_base_dir(self._model.graph, self._folder)
             self._leave_out(names, imported.found, casts)
             return
-        found = trace(names, imported, probe)
-        if found.final.ops != snapshot(self._model).ops:
+        found = self._attributed(names, imported, log.read_text(errors="replace"), probe)
+        if found is None:
             # A value inside a big weight decided something, so only the real model can tell.
             found = trace(names, imported, full_probe(full, self._folder, scratch, request))
         self.steps.extend(found.effects)
         if FOLDING in names:
             self._tie()
+
+    def _attributed(self, names: Sequence[str], base: WeightlessModel, log: str, probe: Probe) -> Trace | None:
+        """Which pass did what, without weights: by the log, else by asking about all. None: not what happened."""
+        final = snapshot(self.model)
+        found = trace_of_log(names, base, final, log, probe)
+        if found.final.ops != final.ops:
+            found = trace(names, base, probe)
+        return found if found.final.ops == final.ops else None
 
     def _tie(self) -> None:
         """Folding must not store a weight a second time."""
@@ -131,10 +148,12 @@ class WorkingModel:
             before = after
         self._model = ir.from_proto(proto)
 
-    def run_edit(self, name: str) -> None:
-        before, start = snapshot(self.model), time.perf_counter()
-        changed = edit_of(name)(self.model)
-        self._note(name, before, bool(changed), start)
+    def run_edits(self, names: Iterable[str]) -> None:
+        before = snapshot(self.model)
+        for name in names:
+            start = time.perf_counter()
+            changed = edit_of(name)(self.model)
+            before = self._note(name, before, bool(changed), start)
 
     def tidy(self) -> None:
         forget_origin(self.model)
@@ -145,9 +164,10 @@ class WorkingModel:
             del weights[key]
             weights[key] = value
 
-    def _note(self, name: str, before: Snapshot, fired: bool, start: float) -> None:
+    def _note(self, name: str, before: Snapshot, fired: bool, start: float) -> Snapshot:
         after = snapshot(self.model) if fired else before
         self.steps.append(effect(name, before, after, fired=fired, seconds=time.perf_counter() - start))
+        return after
 
 
 def _inserted_casts(names: Iterable[str]) -> int:

@@ -1,0 +1,54 @@
+"""Which transformers onnxruntime says changed the graph, heard in its log: no session is needed to find out."""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import os
+import re
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+
+from modelwright.stages.optimize._table import Pass, find_pass
+
+# graph_transformer.cc: "GraphTransformer ConstantFolding modified: 0 with status: OK"
+_LINE = re.compile(r"GraphTransformer (\S+) modified: ([01]) with status")
+# Rules have no line of their own, only the transformer that applies them all.
+_RULES = re.compile(r"Level\d_RuleBasedTransformer")
+
+
+@contextlib.contextmanager
+def listening(path: Path) -> Iterator[None]:
+    """What native code prints inside goes to the file. Should it crash, Python's stack goes where it always does."""
+    sys.stderr.flush()
+    before = os.dup(2)
+    handler = faulthandler.is_enabled()
+    try:
+        with path.open("wb") as file:
+            if handler:
+                faulthandler.enable(before)
+            os.dup2(file.fileno(), 2)
+            try:
+                yield
+            finally:
+                os.dup2(before, 2)
+                if handler:
+                    faulthandler.enable(2)
+    finally:
+        os.close(before)
+
+
+def may_have_fired(names: Sequence[str], log: str) -> tuple[str, ...]:
+    """The passes that changed the graph, or of which the log does not tell; all of them when it is not understood."""
+    lines = _LINE.findall(log)
+    if not lines:
+        return tuple(names)
+    changed = {name for name, modified in lines if modified == "1"}
+    mentioned = {name for name, _ in lines}
+    rules = any(_RULES.fullmatch(name) for name in changed)
+    return tuple(name for name in names if _may(find_pass(name), changed, mentioned, rules=rules))
+
+
+def _may(row: Pass, changed: Collection[str], mentioned: Collection[str], *, rules: bool) -> bool:
+    return any(name in changed or (rules and name not in mentioned) for name in row.ort)
