@@ -175,14 +175,14 @@ def _runs(build: BuildFolder, model: str) -> bool:
 
 
 def one_model(folder: Path) -> dict[str, Any]:
-    """A ResNet-50 from its configuration, with pixels to calibrate and judge with."""
+    """A ResNet-50 from its configuration, with pictures to calibrate and judge with. White noise would do for neither:
+    what comes out of an untrained network is then all but the same for every sample, and its gate refuses that."""
     family = next(family for family in FAMILIES if family.name == "resnet")
     source = folder / "resnet50"
     source.mkdir()
     config = {"architectures": [family.architecture], "model_type": "resnet", "num_labels": 1000}
     (source / "config.json").write_text(json.dumps(config))
-    draw = np.random.default_rng(0)
-    data = _saved(folder, "pixels", {"pixel_values": draw.standard_normal((16, 3, 224, 224)).astype(np.float32)})
+    data = _saved(folder, "pixels", {"pixel_values": np.stack([_picture(seed) for seed in range(16)])})
     rows = folder / "models.json"
     rows.write_text(json.dumps([{"model": str(source), "random_weights": True, "data": data}]))
     together = _cost(folder, rows, "together", list(EIGHT))
@@ -202,12 +202,24 @@ def one_model(folder: Path) -> dict[str, Any]:
     }
 
 
+def _picture(seed: int) -> np.ndarray:
+    """Areas of four sizes, in a contrast and with colours of its own."""
+    draw, found = np.random.default_rng(seed), np.zeros((3, 224, 224))
+    for size in (4, 8, 28, 112):
+        found += np.kron(draw.standard_normal((3, size, size)), np.ones((224 // size, 224 // size)))
+    return (found * draw.uniform(0.2, 1.2) + draw.uniform(-1, 1, (3, 1, 1))).astype(np.float32)
+
+
 def _cost(folder: Path, rows: Path, name: str, targets: list[str]) -> dict[str, float]:
     """Of a matrix run as a person types it: CPU seconds of all its processes, and what the feed then holds."""
     home, feed = folder / f"home-{name}", folder / f"feed-{name}"
     words = [word for target in targets for word in ("--target", target)]
     command = [WRIGHT, "matrix", "run", str(rows), *words, "--to", str(feed), "--unjudged", "-q"]
     cpu = measure(command, {"MODELWRIGHT_HOME": str(home)})["cpu_s"]
+    with Store(home / "store", read_only=True) as store:
+        found = mw.matrix_status(store=store)
+    if {one.state for one in found} != {"published"}:
+        raise RuntimeError(f"not everything was published: {[_why(one) for one in found if one.failure]}")
     return {"cpu_s": round(cpu, 1), "bytes": _size(feed)}
 
 

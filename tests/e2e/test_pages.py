@@ -5,16 +5,31 @@
 
 import os
 from pathlib import Path
+from urllib.parse import unquote, urlparse
 
 import pytest
 
+from modelwright import api
 from support.browser import Browser, find_browser
 from support.models import conv_net, save
-from support.results import every_page
+from support.results import every_page, matrix
 
 pytestmark = pytest.mark.skipif(find_browser() is None, reason="there is no Chromium")
 
-NAMES = ("analyze", "compare", "debug", "debug_fix", "eval", "matrix", "perf", "repair", "sweep", "trace", "tune")
+NAMES = (
+    "analyze",
+    "compare",
+    "debug",
+    "debug_fix",
+    "eval",
+    "matrix",
+    "matrix_model",
+    "perf",
+    "repair",
+    "sweep",
+    "trace",
+    "tune",
+)
 SHOTS = os.environ.get("WRIGHT_SCREENSHOTS")
 # Nothing may hang over the right edge but what scrolls inside its own box.
 FITS = "document.documentElement.scrollWidth <= innerWidth && document.body.scrollWidth <= innerWidth"
@@ -90,6 +105,40 @@ def test_a_matrix_of_200_models_is_sorted_by_target_and_filtered_by_class(browse
     assert browser.value(first).startswith("building")
     browser.value("const box = document.querySelectorAll('input[type=search]')[1]; box.value = 'crash'; box.oninput()")
     assert browser.value(SHOWN) == 200 + 5
+
+
+def test_a_matrix_is_sorted_by_latency_and_by_score_with_what_is_unknown_last(browser, pages):
+    browser.open(pages / "matrix.html")
+    heads = "[...document.querySelectorAll('table.findable')].at(-1).tHead.rows[0].cells"
+    titles = browser.value(f"[...{heads}].map(one => one.textContent)")
+    for title, most in (("p50 ms", "33.43"), ("accuracy", "0.899")):
+        place = titles.index(title)
+        column = (
+            f"[...[...document.querySelectorAll('table.findable')].at(-1).tBodies[0].rows].map("
+            f"row => row.cells[{place}].dataset.v)"
+        )
+        browser.value(f"{heads}[{place}].querySelector('button').click()")
+        found = browser.value(column)
+        known = [float(value) for value in found if value]
+        assert known == sorted(known, reverse=True)
+        assert f"{known[0]:.4g}" == most
+        assert not any(found[len(known) :])
+
+
+def test_every_model_of_a_matrix_has_a_page_that_the_first_one_leads_to(browser, tmp_path):
+    found = matrix(5)
+    assert api.matrix, "whoever has an answer of a verb can draw it"
+    found.save_pages(tmp_path)
+    browser.open(tmp_path / "matrix.html")
+    links = browser.value("[...document.querySelectorAll('section table a')].map(one => one.href)")
+    assert len(set(links)) == 5
+    for link in sorted(set(links)):
+        browser.open(Path(unquote(urlparse(link).path)))
+        assert browser.complaints == []
+        assert browser.value("document.querySelectorAll('section')[0].querySelectorAll('tbody tr').length") == 8
+    failed = next(model for model in found.models if model.passed is False)
+    browser.open(tmp_path / failed.folder / "model.html")
+    assert "SIGSEGV" in browser.value("document.body.textContent")
 
 
 def test_the_graph_of_a_real_model_is_drawn(browser, wright, tmp_path):

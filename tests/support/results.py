@@ -397,8 +397,19 @@ def sweep() -> TuneSweep:
 
 
 def matrix(models: int = 200) -> Any:
-    """A model in 40 failed for an NPU, one in 50 could not be judged, and one is still at work."""
-    from modelwright.farm import EIGHT, CellFacts, CellFailure, CellStatus, MatrixCell, MatrixResult
+    """A model in 40 failed for an NPU, one in 50 could not be judged, and one is still at work. All that are built are
+    scored, and those for the CPU timed."""
+    from modelwright.farm import (
+        EIGHT,
+        CellAccuracy,
+        CellFacts,
+        CellFailure,
+        CellPerf,
+        CellStatus,
+        MatrixCell,
+        MatrixResult,
+        PartTime,
+    )
 
     facts = CellFacts("k" * 64, "d" * 64, 98_000_000, "w8a16", True, None, 0.99812, 120, 118, True, False, None, 41.0,
                       62.5, 1 << 30, 3, 2, ("e" * 64, "f" * 64))  # fmt: skip
@@ -414,12 +425,17 @@ def matrix(models: int = 200) -> Any:
             elif target == "openvino-npu" and number % 50 == 7:
                 cells.append(CellStatus(cell, "built", facts=dataclasses.replace(facts, gate=None)))
             else:
-                cells.append(CellStatus(cell, "published" if number else "building", facts=facts if number else None))
+                time = (PartTime("model", 5.0 + number / 7, 6.0 + number / 7, "a" * 64),)
+                perf = CellPerf("d" * 64, None, time) if target == "cpu" else CellPerf("d" * 64, reason="no device")
+                score = CellAccuracy("d" * 64, "accuracy", 0.7 + number / 1000, 0.9, 500, "cpu", record="b" * 64)
+                measured = {"facts": facts, "perf": perf, "accuracy": score} if number else {}
+                cells.append(CellStatus(cell, "published" if number else "building", **measured))
     return MatrixResult(tuple(cells), "oci://registry.example/models")
 
 
 def every_page() -> dict[str, str]:
     """The pages by name, all of them."""
+    from modelwright.farm import LinkedMatrix
     from modelwright.report.html import page
 
     return {
@@ -428,7 +444,8 @@ def every_page() -> dict[str, str]:
         "debug": page(debug()),
         "debug_fix": page(debug(60), Repaired(fix(), None)),
         "eval": page(evaluation()),
-        "matrix": page(matrix()),
+        "matrix": page(LinkedMatrix(matrix())),
+        "matrix_model": page(matrix(5).models[3]),
         "perf": page(perf(60)),
         "repair": page(fix()),
         "sweep": page(sweep()),

@@ -37,6 +37,11 @@ def refuse_unlabelled(recipes: list[Recipe], task: str | None) -> None:
         )
 
 
+def reference_of(source: OnnxSource | HfSource) -> str:
+    """The model as it came."""
+    return source.path if isinstance(source, OnnxSource) else source.folder or source.name
+
+
 def with_accuracy(
     source: OnnxSource | HfSource,
     built: BuildResult,
@@ -47,7 +52,7 @@ def with_accuracy(
 ) -> BuildResult:
     """The build with what an evaluation says, on all rows of its data but those that found its ranges; a compiled one
     runs on its target."""
-    reference = source.path if isinstance(source, OnnxSource) else source.folder or source.name
+    reference = reference_of(source)
     target = built.target if built.recipe.compile is not None else "cpu"
     data, after = judged_rows(built.recipe)
     options = evaluation.EvalOptions(max_drop=allowed, target=target, after=after)

@@ -28,11 +28,13 @@ else:
 
 @dataclass(frozen=True)
 class ModelFile:
-    """`name` is what was said; `inputs` is what the export recorded, where the file lies in the store."""
+    """`name` is what was said; `inputs` is what the export recorded, where the file lies in the store. `named`: it has
+    a name beside its place."""
 
     path: Path
     name: str
     inputs: InputSpec | None = None
+    named: bool = False
 
 
 def source_of(model: Model) -> Source | BuildResult:
@@ -57,9 +59,10 @@ def file_of(
     """The file that runs on `target`: the one given, that of a build, or of the Hugging Face model, built first."""
     source = source_of(model)
     if isinstance(source, OnnxSource | BuildSource):
-        return ModelFile(onnx_of(source, component), _said(model))
+        name = _part_name(source, component)
+        return ModelFile(onnx_of(source, component), name or name_of(model), named=name is not None)
     if isinstance(source, HfSource):
-        return _part(built_for(source, target, store, on_progress), _said(model), component)
+        return _part(built_for(source, target, store, on_progress), name_of(model), component)
     return _part(source, source.source, component)
 
 
@@ -70,7 +73,7 @@ def artifact_of(
     """What would be shipped, of however many parts: the file or build folder itself, else a build written for now."""
     source = source_of(model)
     if isinstance(source, OnnxSource | BuildSource):
-        yield ModelFile(Path(str(model)) if isinstance(model, str | Path) else _place(source), _said(model))
+        yield ModelFile(Path(str(model)) if isinstance(model, str | Path) else _place(source), name_of(model))
         return
     with scratch("built") as folder, opened(store) as place:
         result = built_for(source, target, store, on_progress) if isinstance(source, HfSource) else source
@@ -91,7 +94,7 @@ def _part(result: BuildResult, name: str, component: str | None) -> ModelFile:
     final = parts[chosen].final
     place = f"{final.folder}/{MODEL}" if final.folder else MODEL
     shown = f"{name} {chosen}" if len(parts) > 1 else name
-    return ModelFile(final.artifact.path_of(place), shown, parts[chosen].inputs)
+    return ModelFile(final.artifact.path_of(place), shown, parts[chosen].inputs, named=True)
 
 
 def _chosen(names: Sequence[str], component: str | None, text: str) -> str:
@@ -108,8 +111,16 @@ def _place(source: OnnxSource | BuildSource) -> Path:
     return Path(source.path if isinstance(source, OnnxSource) else source.folder)
 
 
-def _said(model: Model) -> str:
+def _part_name(source: OnnxSource | BuildSource, component: str | None) -> str | None:
+    """What a build that has a name calls one of its parts."""
+    if isinstance(source, OnnxSource) or source.name is None:
+        return None
+    part = source.component or component
+    return source.name if part is None else f"{source.name} {part}"
+
+
+def name_of(model: Model) -> str:
     """How whoever called names it."""
     if isinstance(model, OnnxSource | BuildSource):
-        return str(_place(model))
+        return getattr(model, "name", None) or str(_place(model))
     return model.name if isinstance(model, HfSource) else str(model)

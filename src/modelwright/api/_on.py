@@ -15,7 +15,7 @@ from modelwright._json import plain
 from modelwright._lazy import lazy
 from modelwright._scratch import scratch
 from modelwright.api._kinds import payload_of
-from modelwright.api._model import source_of
+from modelwright.api._model import name_of, source_of
 from modelwright.api._opened import opened
 from modelwright.api.build import read_recipe
 from modelwright.data import DataSource
@@ -167,13 +167,12 @@ class _Parcel:
         if isinstance(source, OnnxSource):
             path = Path(source.path)
             files = {file.name: path.parent / file.name for file in model_files(path)}
-            return self._put(slot, files, path.name, str(model))
+            return self._put(slot, files, path.name, name_of(model))
         if isinstance(source, HfSource):
             here = fetch(source)
-            said = model if isinstance(model, str | Path) else source.name
-            return self._folder(slot, Path(str(here.folder)), here.files, str(said))
+            return self._folder(slot, Path(str(here.folder)), here.files, name_of(model))
         if isinstance(source, BuildSource):
-            return self._build(slot, source, str(model))
+            return self._build(slot, source, name_of(model))
         return self._build(slot, BuildSource(str(self._delivered(source))), source.source)
 
     def _build(self, slot: str, source: BuildSource, said: str) -> str:
@@ -181,7 +180,12 @@ class _Parcel:
         build = read_build(Path(source.folder))
         inside = next((f"/{part.folder}" for part in build.parts if part.name == source.component), "")
         names = (MANIFEST, *(file.name for file in build.files))
-        return self._folder(slot, build.path, names, said, inside)
+        found = self._folder(slot, build.path, names, said, inside)
+        if source.name is not None:  # what it is called stands for its files too
+            several = len(build.parts) > 1
+            models = {f"{found}/{part.model}": f"{said} {part.name}" if several else said for part in build.parts}
+            self.names.update(models)
+        return found
 
     def _folder(self, slot: str, folder: Path, names: Iterable[str], said: str, inside: str = "") -> str:
         files = {f"{folder.name}/{name}": folder / name for name in names}

@@ -40,6 +40,7 @@ def evaluate(
     min_sqnr_db: float | None = None,
     target: str | Target = "cpu",
     reference_target: str | Target = "cpu",
+    after: int = 0,
     retry: str | Path | None = None,
     on: str | On | None = None,
     store: Store | None = None,
@@ -47,8 +48,9 @@ def evaluate(
 ) -> EvalResult:
     """Is the model as accurate as its reference, on the same samples, in the same run?
 
-    `max_drop` is what may be lost: "1%" of the reference, 0.01 in the metric's unit, "1pt". The samples of `retry`, a
-    record of the same evaluation, count too, and others are drawn. With `on` both run on that worker of a cluster.
+    `max_drop` is what may be lost: "1%" of the reference, 0.01 in the metric's unit, "1pt". `after`: so many rows went
+    into the model's calibration, and are not judged. The samples of `retry`, a record of the same evaluation, count
+    too, and others are drawn. With `on` both run on that worker of a cluster.
     Raises EvalInterrupted, with what was measured as `partial`, when it ends early.
     """
     options = EvalOptions(
@@ -61,6 +63,7 @@ def evaluate(
         min_sqnr_db=min_sqnr_db,
         target=str(target),
         reference_target=str(reference_target),
+        after=after,
     )
     earlier = None if retry is None else _earlier(retry, store, options)
     refs = () if earlier is None else (earlier.id,)

@@ -11,7 +11,9 @@ from modelwright import farm
 from modelwright._json import plain
 from modelwright.api._elsewhere import executor_on
 from modelwright.api._kept import verb
+from modelwright.api._measuring import Measuring, MeasuringWish
 from modelwright.api._opened import opened
+from modelwright.api._places import places_for
 from modelwright.api.build import Targets
 from modelwright.data import drawing
 from modelwright.errors import UsageError, did_you_mean
@@ -39,6 +41,8 @@ def matrix(
     disk: int | None = None,
     workers: int | None = None,
     unjudged: bool = False,
+    perf: bool = False,
+    evaluate: bool = False,
     retry: Sequence[str] = (),
     trust_remote_code: bool = False,
     scheduler: str | None = None,
@@ -52,9 +56,10 @@ def matrix(
     targets share is made once; what an earlier run has finished is not done again, whatever the `output`. `data` is for
     rows that name none. `disk` is how many bytes the store may hold: what nobody holds goes first. A failure is
     classified and takes nothing else with it; `retry` names classes to try again. `unjudged` publishes builds that
-    nobody could judge, too. With `scheduler` (`tls://…`) the stages run on the workers of that cluster; `tls` is the
-    folder of this machine's certificates. Raises FeedError, with where it stood as `partial`, when the feed takes
-    nothing any more.
+    nobody could judge, too. `perf` and `evaluate` then measure every build where a machine can: how fast it is, and how
+    accurate beside the model as it came; a simulator tells no time. With `scheduler` (`tls://…`) the stages run on the
+    workers of that cluster; `tls` is the folder of this machine's certificates. Raises FeedError, with where it stood
+    as `partial`, when the feed takes nothing any more.
     """
     _require_classes(retry)
     _require_one_place(workers, scheduler)
@@ -68,6 +73,8 @@ def matrix(
         "compile": compile,
         "disk": disk,
         "unjudged": unjudged,
+        "perf": perf,
+        "evaluate": evaluate,
         "trust_remote_code": trust_remote_code,
     }
     rows = farm.chosen_rows(farm.read_rows(models), groups, priorities)
@@ -83,7 +90,13 @@ def matrix(
         farm.note_order(ledger, cells, {"models": [plain(row) for row in rows], **given})
         ledger.close()
         wish = replace(wish, at_once=2 * max(cores, many.slots if many is not None else 0))
-        return MatrixRun(found, wish, place, many or LocalExecutor(cores=cores), on_progress or silent).run()
+        tell = on_progress or silent
+        done = MatrixRun(found, wish, place, many or LocalExecutor(cores=cores), tell).run()
+        if not (perf or evaluate):
+            return done
+        at = None if tls is None else Path(tls)
+        measuring = MeasuringWish(perf, evaluate, places_for(scheduler, at), feed, scheduler, at)
+        return Measuring(found, done, measuring, place, tell).run()
 
 
 def matrix_plan(

@@ -77,7 +77,7 @@ def perf(
 
 def _named(result: PerfResult, file: ModelFile) -> PerfResult:
     """What was built is called what it was built from: it lies in the store under no name of its own."""
-    return result if file.inputs is None else replace(result, model=file.name)
+    return replace(result, model=file.name) if file.named else result
 
 
 class _Monitor:

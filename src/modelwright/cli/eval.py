@@ -57,6 +57,9 @@ else:
 @click.option(
     "--min-sqnr", "min_sqnr_db", type=Finite(), help="With --outputs: dB, of the worst sample of every output."
 )
+@click.option(
+    "--after", type=click.IntRange(0), default=0, help="So many rows went into MODEL's calibration, and are not judged."
+)
 @target_option
 @click.option(
     "--reference-target",

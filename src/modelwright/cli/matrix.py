@@ -65,6 +65,12 @@ def command() -> None:
 @click.option("--disk", type=Size(), help="What the store may hold, for example 20GB; what nobody holds goes first.")
 @click.option("--workers", type=click.IntRange(min=1), help="Stages at a time. Default: the CPUs of this process.")
 @click.option("--unjudged", is_flag=True, help="Also publish builds that nobody could judge: no real data.")
+@click.option(
+    "--perf", is_flag=True, help="Then time every build where a machine has its device; a simulator has no time."
+)
+@click.option(
+    "--eval", "evaluate", is_flag=True, help="Then score every build on its data, beside the model as it came."
+)
 @click.option("--trust-remote-code", is_flag=True, help="Run Python code that comes with models.")
 @scheduler_options
 @limit_options
@@ -81,7 +87,7 @@ def run(
     the feed takes nothing any more, 6 when some could not be judged.
     """
     if plan:
-        unused = ("disk", "workers", "scheduler", "tls")
+        unused = ("disk", "workers", "scheduler", "tls", "perf", "evaluate")
         asked = VerbCall("matrix_plan", models, targets, **{key: said[key] for key in said if key not in unused})
         return answer(asked, out, Answering("matrix run"))
     call = VerbCall("matrix", models, targets, output=output, **said)
@@ -152,7 +158,7 @@ def _run(call: VerbCall, output: Path | None, out: Output) -> int:
     def also(result: farm.MatrixResult) -> None:
         if output is not None:
             result.save(output / _REPORT)
-            result.save_page(output / _PAGE)
+            result.save_pages(output)
             out.note(f"wrote {output / _REPORT} and {output / _PAGE}")
 
     if output is not None and output.is_dir():
@@ -164,7 +170,7 @@ def _run(call: VerbCall, output: Path | None, out: Output) -> int:
 def _saved(output: Path | None) -> str | None:
     if output is None:
         return None
-    return f"result.save({str(output / _REPORT)!r})\nresult.save_page({str(output / _PAGE)!r})"
+    return f"result.save({str(output / _REPORT)!r})\nresult.save_pages({str(output)!r})"
 
 
 def _code(found: farm.MatrixResult) -> int:

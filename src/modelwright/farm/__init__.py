@@ -16,6 +16,13 @@ from modelwright.farm._list import (
     list_schema,
     read_rows,
 )
+from modelwright.farm._measured import (
+    CellAccuracy,
+    CellPerf,
+    PartTime,
+    accuracy_of,
+    time_of,
+)
 from modelwright.farm._orders import (
     MatrixRecall,
     last_order,
@@ -25,6 +32,10 @@ from modelwright.farm._plan import (
     plan_matrix,
 )
 from modelwright.farm._result import (
+    MATRIX_PAGE,
+    MODEL_PAGE,
+    LinkedMatrix,
+    MatrixModel,
     MatrixPlan,
     MatrixResult,
     MatrixTotals,
@@ -49,16 +60,22 @@ from modelwright.farm._states import (
 __all__ = [
     "CLASSES",
     "EIGHT",
+    "MATRIX_PAGE",
+    "MODEL_PAGE",
     "STATES",
     "AnyRows",
+    "CellAccuracy",
     "CellChoices",
     "CellFacts",
     "CellFailure",
     "CellGroup",
+    "CellPerf",
     "CellState",
     "CellStatus",
     "FailureClass",
+    "LinkedMatrix",
     "MatrixCell",
+    "MatrixModel",
     "MatrixPlan",
     "MatrixRecall",
     "MatrixResult",
@@ -66,7 +83,9 @@ __all__ = [
     "MatrixRun",
     "MatrixTotals",
     "MatrixWish",
+    "PartTime",
     "PlannedCell",
+    "accuracy_of",
     "chosen_rows",
     "find_cell",
     "group_cells",
@@ -78,4 +97,5 @@ __all__ = [
     "precision_for",
     "read_rows",
     "statuses",
+    "time_of",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import field
+from pathlib import Path
 from typing import Any, ClassVar
 
 from modelwright._dataclass import dataclass
@@ -13,9 +14,10 @@ from modelwright.farm._budget import DiskUse
 from modelwright.farm._cells import MatrixCell, find_cell
 from modelwright.farm._states import CellStatus
 from modelwright.pipeline import PlannedStage
-from modelwright.vocabulary import Result, weakest
+from modelwright.vocabulary import HasPage, Result, weakest
 
 REPORT_VERSION = 1
+MATRIX_PAGE, MODEL_PAGE = "matrix.html", "model.html"
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,22 @@ class MatrixResult(Result):
         wanted = find_cell([status.cell for status in self.cells], model, target)
         return tuple(status for status in self.cells if status.cell in wanted)
 
+    @property
+    def models(self) -> tuple[MatrixModel, ...]:
+        """The rows of the matrix: a model in one precision each."""
+        found: dict[str, list[CellStatus]] = {}
+        for status in self.cells:
+            found.setdefault(_folder(status), []).append(status)
+        return tuple(MatrixModel(folder, tuple(cells)) for folder, cells in found.items())
+
+    def save_pages(self, folder: str | Path) -> Path:
+        """Write the page as matrix.html, with a link to a page of every model, which stands in the model's folder."""
+        place = Path(folder)
+        for model in self.models:
+            (place / model.folder).mkdir(parents=True, exist_ok=True)
+            model.save_page(place / model.folder / MODEL_PAGE)
+        return LinkedMatrix(self).save_page(place / MATRIX_PAGE)
+
     def content(self) -> dict[str, Any]:
         return {"passed": self.passed, "counts": dict(self.counts), "targets": list(self.targets), **plain(self)}
 
@@ -83,6 +101,38 @@ class MatrixResult(Result):
 
     def __len__(self) -> int:
         return len(self.cells)
+
+
+@dataclass(frozen=True)
+class MatrixModel(HasPage):
+    """One model for all its targets. `folder` is where its builds stand, seen from that of the matrix."""
+
+    folder: str
+    cells: tuple[CellStatus, ...]
+
+    @property
+    def name(self) -> str:
+        return self.cells[0].cell.model
+
+    @property
+    def asked(self) -> str | None:
+        return self.cells[0].cell.asked
+
+    @property
+    def passed(self) -> bool | None:
+        """Is every cell good? None: some could not be judged, or are still to be done."""
+        return weakest(_answer(status, "validated") for status in self.cells)
+
+
+@dataclass(frozen=True)
+class LinkedMatrix(HasPage):
+    """A matrix whose models have pages of their own beside its own."""
+
+    result: MatrixResult
+
+
+def _folder(status: CellStatus) -> str:
+    return status.cell.slug.partition("/")[0]
 
 
 def _answer(status: CellStatus, good: str) -> bool | None:

@@ -10,6 +10,7 @@ from modelwright._json import plain
 from modelwright._typed import typed
 from modelwright.errors import InputError, NoRoomError, StoreError, UsageError, WrightError
 from modelwright.farm._cells import MatrixCell
+from modelwright.farm._measured import CellAccuracy, CellPerf
 from modelwright.farm.feeds import FeedError
 from modelwright.pipeline import BuildResult
 from modelwright.store import LedgerEvent
@@ -75,7 +76,7 @@ class CellFacts:
 @dataclass(frozen=True)
 class CellStatus:
     """`worker` is who did the last thing, `at` when; `reference` is what the feed calls the package, `folder` where it
-    was written."""
+    was written. `perf` and `accuracy` are null where nobody asked for them."""
 
     cell: MatrixCell
     state: CellState = "pending"
@@ -87,6 +88,8 @@ class CellStatus:
     feed: str | None = None
     reference: str | None = None
     folder: str | None = None
+    perf: CellPerf | None = None
+    accuracy: CellAccuracy | None = None
 
     @property
     def note(self) -> dict[str, Any]:
@@ -102,7 +105,7 @@ class CellStatus:
         return "built, unjudged" if self.state == "built" else self.state
 
 
-_NOTED = ("attempt", "facts", "failure", "feed", "reference", "folder")
+_NOTED = ("attempt", "facts", "failure", "feed", "reference", "folder", "perf", "accuracy")
 
 
 def classify(error: WrightError) -> CellFailure:
@@ -184,6 +187,7 @@ def told(cell: MatrixCell, last: LedgerEvent | None) -> CellStatus:
         return CellStatus(cell)
     note = last.note
     facts, failure = note.get("facts"), note.get("failure")
+    perf, accuracy = note.get("perf"), note.get("accuracy")
     return CellStatus(
         cell=cell,
         state=last.state if last.state in STATES else "pending",
@@ -195,4 +199,6 @@ def told(cell: MatrixCell, last: LedgerEvent | None) -> CellStatus:
         feed=note.get("feed"),
         reference=note.get("reference"),
         folder=note.get("folder"),
+        perf=None if perf is None else typed(CellPerf, perf),
+        accuracy=None if accuracy is None else typed(CellAccuracy, accuracy),
     )

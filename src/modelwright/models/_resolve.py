@@ -35,10 +35,11 @@ class OnnxSource:
 
 @dataclass(frozen=True)
 class BuildSource:
-    """A folder that a build wrote, or one component in it."""
+    """A folder that a build wrote, or one component in it. `name` is what it is called, where that is not its place."""
 
     folder: str
     component: str | None = None
+    name: str | None = None
 
     def identity(self) -> str:
         return f"sha256:{folder_digest(Path(self.folder), (MANIFEST,))}"

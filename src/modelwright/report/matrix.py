@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
-from modelwright.farm import CellStatus, FailureClass, MatrixPlan, MatrixResult, PlannedCell
+from modelwright.farm import CellAccuracy, CellPerf, CellStatus, FailureClass, MatrixPlan, MatrixResult, PlannedCell
 from modelwright.report._tables import Col, fitted
 from modelwright.report._units import human_bytes
 from modelwright.store import LedgerEvent
@@ -22,7 +22,7 @@ else:
     rich = lazy("rich")
 
 _WORDS = {"published": "published", "validated": "validated", "built": "unjudged", "failed": "failed"}
-_MOST = 8
+_MOST, _MOST_MEASURED = 8, 40
 NEXT_STEPS: Mapping[FailureClass, str] = {
     "input": "mend the model, its data or its row; a changed row is another cell, and is built by the next run",
     "gate": "see where it loses accuracy: wright debug; or build it in another precision",
@@ -48,6 +48,8 @@ NEXT_STEPS: Mapping[FailureClass, str] = {
 
 def render_matrix(found: MatrixResult, console: rich.console.Console) -> None:
     console.print(_by_target(found, console.width))
+    if measured := [one for one in found.cells if one.perf is not None or one.accuracy is not None]:
+        _measured(measured, console)
     for kind, cells in failures(found).items():
         _failures(kind, cells, console)
     for line in summary(found):
@@ -98,6 +100,102 @@ def _by_target(found: MatrixResult, width: int) -> rich.console.RenderableType:
         for target, counts in rows.items()
     ]
     return fitted(columns, lines, width)
+
+
+def _measured(cells: Sequence[CellStatus], console: rich.console.Console) -> None:
+    """What was measured; of what could not be, why, once for all cells of one cause."""
+    known = [one for one in cells if (one.perf and one.perf.records) or (one.accuracy and one.accuracy.record)]
+    columns = [Col("model", "name"), Col("target"), Col("precision", drop=2), Col("p50 ms", "number")]
+    columns += [Col("score", "number"), Col("reference", "number"), Col("metric", drop=1), Col("on", drop=3)]
+    rows = [_measured_row(one) for one in known[:_MOST_MEASURED]]
+    if rows:
+        console.print(fitted(*_without_empty(columns, rows), console.width))
+    if len(known) > _MOST_MEASURED:
+        console.print(f"and {len(known) - _MOST_MEASURED} more; the page and --json have all")
+    if others := dict.fromkeys(one.cell.target for one in known if _scored_elsewhere(one)):
+        words = f"scores of {', '.join(others)} are those of the file on a CPU: nobody has the device itself"
+        console.print(rich.text.Text(words), soft_wrap=True)
+    for what in ("perf", "accuracy"):
+        why: dict[str, list[str]] = defaultdict(list)
+        for one in cells:
+            why[_unmeasured(one, what) or ""].append(one.cell.target)
+        for words, targets in why.items():
+            if words:
+                many = f"{len(targets)} cell{'s' if len(targets) > 1 else ''} ({', '.join(dict.fromkeys(targets))})"
+                console.print(rich.text.Text(f"no {_MEASURES[what]} of {many}: {words}"), soft_wrap=True)
+
+
+def _scored_elsewhere(status: CellStatus) -> bool:
+    score = status.accuracy
+    return score is not None and score.value is not None and score.target == "cpu" and status.cell.target != "cpu"
+
+
+_MEASURES = {"perf": "latency", "accuracy": "score"}
+
+
+def _unmeasured(status: CellStatus, what: str) -> str | None:
+    if what == "perf":
+        return None if status.perf is None or status.perf.p50_ms is not None else status.perf.why
+    return None if status.accuracy is None or status.accuracy.value is not None else status.accuracy.reason
+
+
+def _without_empty(columns: list[Col], rows: list[tuple[str, ...]]) -> tuple[list[Col], list[list[str]]]:
+    """A column in which nothing stands says nothing."""
+    kept = [place for place in range(len(columns)) if any(row[place] not in ("", "–") for row in rows)]
+    return [columns[place] for place in kept], [[row[place] for place in kept] for row in rows]
+
+
+def _measured_row(status: CellStatus) -> tuple[str, ...]:
+    perf, score = status.perf, status.accuracy
+    values = [None, None] if score is None else [score.value, score.reference]
+    times = () if perf is None else tuple(part.p50_ms for part in perf.parts if part.p50_ms is not None)
+    simulated = ", simulated" if score is not None and score.simulated else ""
+    own = "" if score is None or score.target in (None, "cpu") else f"{score.target}{simulated}"
+    machine = (perf and perf.machine) or (score and score.machine) or ""
+    return (
+        status.cell.model,
+        status.cell.target,
+        "" if status.facts is None else status.facts.precision,
+        " + ".join(f"{time:.4g}" for time in times) or "–",
+        *("–" if value is None else f"{value:.4g}" for value in values),
+        "" if score is None else score.metric or "",
+        " ".join(filter(None, (machine, own))),
+    )
+
+
+def evidence_of(status: CellStatus) -> tuple[str, ...]:
+    """Of the gate and the target, the measurement, the evaluation."""
+    found = () if status.facts is None else status.facts.evidence
+    timed = () if status.perf is None else status.perf.records
+    judged = () if status.accuracy is None or status.accuracy.record is None else (status.accuracy.record,)
+    return (*found, *timed, *judged)
+
+
+def perf_words(found: CellPerf | None) -> str | None:
+    """Part by part, with what they were measured on; null where nobody asked."""
+    if found is None:
+        return None
+    several = len(found.parts) > 1
+    times = [
+        (f"{part.part} " if several else "") + f"{part.p50_ms:.4g} ms in the typical run (p50)"
+        for part in found.parts
+        if part.p50_ms is not None
+    ]
+    where = "" if found.machine is None else f" on {found.machine}"
+    return ", ".join(times) + where if times else f"not known: {found.why}"
+
+
+def accuracy_words(found: CellAccuracy | None) -> str | None:
+    if found is None:
+        return None
+    if found.value is None:
+        return f"not known: {found.reason}"
+    known = "unknown" if found.reference is None else f"{found.reference:.4g}"
+    where = f"{found.target}" + (", simulated" if found.simulated else "")
+    machine = "" if found.machine is None else f" of {found.machine}"
+    return (
+        f"{found.metric} {found.value:.4g} on {where}{machine}, the model as it came {known}; {found.samples} samples"
+    )
 
 
 def failures(found: MatrixResult) -> dict[FailureClass, list[CellStatus]]:
@@ -187,8 +285,9 @@ def _cell(status: CellStatus, console: rich.console.Console) -> None:
             ("took", f"{facts.seconds:.1f} s, {facts.cpu_seconds:.1f} s of CPU, {human_bytes(facts.peak_rss_bytes)}"),
             ("machines", ", ".join(facts.machines)),
             ("build", facts.digest),
-            ("evidence", ", ".join(key[:12] for key in facts.evidence)),
+            ("evidence", ", ".join(key[:12] for key in evidence_of(status))),
         ]
+    lines += [("latency", perf_words(status.perf)), ("accuracy", accuracy_words(status.accuracy))]
     if failure is not None:
         lines += [
             ("failed", failure.problem),

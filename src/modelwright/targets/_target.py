@@ -25,8 +25,13 @@ class Target:
     chip: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
-        name = self.ep if self.ep == self.device else f"{self.ep}-{self.device}"
-        return f"{name}:{','.join(f'{key}={value}' for key, value in self.chip)}" if self.chip else name
+        chip = ",".join(f"{key}={value}" for key, value in self.chip)
+        return f"{self.word}:{chip}" if chip else self.word
+
+    @property
+    def word(self) -> str:
+        """Without its chip: `qnn-npu`."""
+        return self.ep if self.ep == self.device else f"{self.ep}-{self.device}"
 
     @property
     def provider(self) -> ExecutionProvider:

@@ -42,7 +42,7 @@ COMMANDS = [
     "debug b --reference n.onnx --data d.npz --fix --target-sqnr 20 --raise 16bit --budget 10m --save-recipe r.toml",
     "debug b --reference n.onnx --data d.npz --fix --target-drop 1% --metric f.py:g -o out --save s.json --html p.html",
     f"tune m.onnx --latency 20ms --max-memory 8GB --by p50 --again -o out --overwrite --html p.html {SIZES} {DATA}",
-    "matrix run list.json --target cpu --target qnn-npu -o out --save s.json --html p.html",
+    "matrix run list.json --target cpu --target qnn-npu --perf --eval -o out --save s.json --html p.html",
     "publish b --to feed --model n --version 1 --licence MIT",
     "pull feed m --target cpu --precision w8a8 --version 1 -o out --overwrite",
 ]
@@ -57,7 +57,7 @@ class _Answer:
     def save(self, path, *more) -> None:
         self._done[path] = [self._verb, *(each._verb for each in more)]
 
-    save_page = save
+    save_page = save_pages = save
 
 
 class _Library:
@@ -112,7 +112,7 @@ def test_the_printed_program_makes_the_call_of_the_command(words, monkeypatch, t
     assert library.calls == wanted
     first, every = wanted[0][0], [verb for verb, _ in wanted]
     files = [("--save", "s.json", [first]), ("--html", "p.html", every), ("--trace-html", "t.html", [first])]
-    files += [("matrix run", f"out/matrix.{kind}", [first]) for kind in ("json", "html")]
+    files += [("matrix run", file, [first]) for file in ("out/matrix.json", "out")]
     assert library.done == {file: verbs for said, file, verbs in files if f"{said} " in words}
 
 

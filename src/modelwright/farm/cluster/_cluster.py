@@ -28,6 +28,7 @@ else:
     distributed = lazy("distributed")
 
 SLOT = "slot"
+DEVICE = "device:"
 _FRESH_S = 1.0
 _CONNECT_S = 20.0
 
@@ -47,6 +48,10 @@ class ClusterWorker:
     @property
     def name(self) -> str:
         return self.facts.name
+
+    def has_device(self, word: str) -> bool:
+        """May a target, without its chip, be measured there?"""
+        return DEVICE + word in self.resources
 
 
 class Cluster:

@@ -50,11 +50,13 @@ CPU_MARK = "cpu"
 
 @dataclass(frozen=True)
 class HandOptions:
-    """`slots` is how many nodes it runs at once; `trusts`: code that comes with a model may run here."""
+    """`slots` is how many nodes it runs at once; `trusts`: code that comes with a model may run here; `simulated`:
+    targets that compute here, and tell no time."""
 
     name: str
     slots: int = 1
     trusts: bool = False
+    simulated: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +117,7 @@ class Hand:
             trusts=self.options.trusts,
             version=__version__,
             keys=tuple(made),
+            simulated=self.options.simulated,
         )
 
     def run(self, job: NodeJob | VerbJob, worker: str, say: Say) -> Reply:

@@ -9,12 +9,13 @@ from modelwright import __version__
 from modelwright._dataclass import dataclass
 from modelwright.errors import ExecutionError, UsageError
 from modelwright.farm.cluster import _calls as calls
-from modelwright.farm.cluster._cluster import SLOT, Cluster, ClusterWorker, LostWorkerError
+from modelwright.farm.cluster._cluster import DEVICE, SLOT, Cluster, ClusterWorker, LostWorkerError
 from modelwright.farm.cluster._errand import Errand, Errands
 from modelwright.farm.cluster._freight import Freight
-from modelwright.farm.cluster._where import DEVICE, EP, target_word
+from modelwright.farm.cluster._where import EP
 from modelwright.farm.cluster._wire import Reply, ShippedValue, VerbAnswer, VerbJob, read, written
 from modelwright.store import FileEntry
+from modelwright.targets import parse_target
 from modelwright.vocabulary import OnProgress, Progress
 from modelwright.worker import said_limits
 
@@ -43,7 +44,7 @@ class Lent:
 
 def lend(cluster: Cluster, name: str, order: VerbOrder, freight: Freight, tell: OnProgress) -> Lent:
     """Done on the machine called so. Nothing is done twice: a machine that is lost meanwhile is an error."""
-    words = tuple(dict.fromkeys(map(target_word, order.targets)))
+    words = tuple(dict.fromkeys(parse_target(target).word for target in order.targets))
     machine = _machine(cluster.workers(fresh=True), name, words)
     errands = Errands(cluster)
     timeout, memory = said_limits()
@@ -82,7 +83,7 @@ def _machine(workers: Iterable[ClusterWorker], name: str, words: tuple[str, ...]
             fix="`wright cluster workers` lists them; start `wright worker` there, or name another with `on`",
         )
     for one in found:
-        missing = [word for word in words if DEVICE + word not in one.resources]
+        missing = [word for word in words if not one.has_device(word)]
         if not missing:
             return one
     has = sorted(word.removeprefix(DEVICE) for word in found[0].resources if word.startswith(DEVICE))

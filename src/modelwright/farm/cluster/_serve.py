@@ -14,13 +14,13 @@ from modelwright._lazy import lazy
 from modelwright._scratch import scratch
 from modelwright.errors import StoreError, UsageError
 from modelwright.farm.cluster._calls import give_hand
-from modelwright.farm.cluster._cluster import SLOT
+from modelwright.farm.cluster._cluster import DEVICE, SLOT
 from modelwright.farm.cluster._freight import Stages
 from modelwright.farm.cluster._guard import REFUSED, guarded
 from modelwright.farm.cluster._hand import Hand, HandOptions, Lender
 from modelwright.farm.cluster._stages import STAGES
 from modelwright.farm.cluster._tls import require_tls, security, tls_folder
-from modelwright.farm.cluster._where import DEVICE, EP
+from modelwright.farm.cluster._where import EP
 from modelwright.store import Store
 from modelwright.targets import Status, Survey, survey
 
@@ -63,9 +63,8 @@ def announced(targets: tuple[str, ...], slots: int) -> dict[str, float]:
     }
 
 
-def found_targets(found: Survey) -> tuple[str, ...]:
+def found_targets(found: Survey, good: tuple[Status, ...] = (Status.USABLE, Status.SIMULATOR)) -> tuple[str, ...]:
     """What this machine really runs, or simulates; a CPU is everywhere."""
-    good = (Status.USABLE, Status.SIMULATOR)
     return tuple(name for row in found.eps if row.status in good for name in row.targets if name != "cpu")
 
 
@@ -91,8 +90,10 @@ def serve_worker(
     """Work for the cluster until somebody ends this process or the scheduler is gone. `lender` does verbs."""
     choices = choices or WorkerChoices()
     address, folder = require_tls(scheduler), tls_folder(tls)
-    targets = chosen_targets(choices.resources) if choices.resources else found_targets(survey())
-    options = HandOptions(choices.name or socket.gethostname(), choices.slots, choices.trusts)
+    seen = None if choices.resources else survey()
+    targets = chosen_targets(choices.resources) if seen is None else found_targets(seen)
+    simulated = () if seen is None else found_targets(seen, (Status.SIMULATOR,))
+    options = HandOptions(choices.name or socket.gethostname(), choices.slots, choices.trusts, simulated)
     hand = Hand(store or Store(), stages, options, lender)
     resources = announced(targets, choices.slots)
     with guarded(), dask.config.set(DASK), scratch("cluster") as place:

@@ -16,7 +16,6 @@ from modelwright.targets import parse_target
 
 AnyNode = Node[Any, Any]
 EP = "ep:"
-DEVICE = "device:"
 
 
 @dataclass(frozen=True)
@@ -34,18 +33,12 @@ class Berth:
         return next(worker.name for worker in self.workers if worker.address == address)
 
 
-def target_word(target: str) -> str:
-    """A target without its chip: `qnn-npu`."""
-    found = parse_target(target)
-    return found.ep if found.ep == found.device else f"{found.ep}-{found.device}"
-
-
 def asks_ep(node: AnyNode) -> str | None:
     """The EP that a node runs, as a resource; None where any machine will do."""
     target = getattr(node.params, "target", None)
     if not isinstance(target, str) or parse_target(target).ep == "cpu":
         return None
-    return EP + target_word(target)
+    return EP + parse_target(target).word
 
 
 def needs_of(node: AnyNode, known: Iterable[str]) -> dict[str, float]:

@@ -159,7 +159,8 @@ class Report:
 
 @dataclass(frozen=True)
 class WorkerFacts:
-    """What a machine is: the versions that shape results, its CPU as a mark of keys, what runs there at once."""
+    """What a machine is: the versions that shape results, its CPU as a mark of keys, what runs there at once, and which
+    of its targets are only simulated."""
 
     name: str
     system: str
@@ -169,6 +170,7 @@ class WorkerFacts:
     trusts: bool
     version: str
     keys: tuple[str, ...] = field(default=(), repr=False)
+    simulated: tuple[str, ...] = ()
 
 
 def written(value: object) -> str:

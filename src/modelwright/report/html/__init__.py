@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         debug,
         evaluation,
         matrix,
+        matrix_model,
         perf,
         repair,
         sweep,
@@ -28,6 +29,7 @@ else:
     debug = lazy("modelwright.report.html.debug")
     evaluation = lazy("modelwright.report.html.evaluation")
     matrix = lazy("modelwright.report.html.matrix")
+    matrix_model = lazy("modelwright.report.html.matrix_model")
     perf = lazy("modelwright.report.html.perf")
     repair = lazy("modelwright.report.html.repair")
     sweep = lazy("modelwright.report.html.sweep")
@@ -44,6 +46,8 @@ _PAGES: dict[str, Callable[..., Page]] = {
     "EvalResult": lambda result: evaluation.eval_page(result),
     "FixResult": lambda result: repair.repair_page(result),
     "Repaired": lambda result: repair.repair_page(result.result),
+    "LinkedMatrix": lambda linked: matrix.matrix_page(linked.result, linked=True),
+    "MatrixModel": lambda result: matrix_model.model_page(result),
     "MatrixResult": lambda result: matrix.matrix_page(result),
     "OpTrace": lambda result: trace.trace_page(result),
     "PerfResult": lambda result: perf.perf_page(result),

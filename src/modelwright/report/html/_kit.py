@@ -9,6 +9,7 @@ import html
 import json
 from collections.abc import Iterable, Sequence
 from typing import Literal, NewType
+from urllib.parse import quote
 
 from modelwright._dataclass import dataclass
 from modelwright._json import plain
@@ -49,12 +50,14 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """`order` is what a number is sorted by, None for unknown; text is sorted as it is written."""
+    """`order` is what a number is sorted by, None for unknown; text is sorted as it is written. `link` is the name of
+    another page beside this one."""
 
     text: str
     order: float | None = None
     tone: Shade = ""
     small: str = ""
+    link: str = ""
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,9 @@ def _cell(cell: Cell, column: Column) -> str:
     order = f' data-v="{"" if cell.order is None else repr(float(cell.order))}"' if column.number else ""
     small = f"<small>{text(cell.small)}</small>" if cell.small else ""
     classes = f' class="{kind}"' if kind else ""
-    words = text(cell.text).replace("/", "/<wbr>") if column.long else text(cell.text)
+    words: str = text(cell.text).replace("/", "/<wbr>") if column.long else text(cell.text)
+    if cell.link:
+        words = f'<a href="{html.escape(quote(cell.link))}">{words}</a>'
     return f"<td{classes}{order}>{words}{small}</td>"
 
 

@@ -38,7 +38,8 @@ class NextStep:
 
 @dataclass(frozen=True)
 class Page:
-    """`title` is in the user's words, `kind` says what it is about them; the verdict comes before everything else."""
+    """`title` is in the user's words, `kind` says what it is about them; the verdict comes before everything else.
+    `back` are the words and the place of the page that led here."""
 
     kind: str
     title: str
@@ -48,6 +49,7 @@ class Page:
     sections: tuple[Section, ...] = ()
     next_steps: tuple[NextStep, ...] = ()
     footer: str = ""
+    back: tuple[str, str] | None = None
 
     def html(self) -> str:
         body = "".join(self._parts())
@@ -60,7 +62,8 @@ class Page:
         )
 
     def _parts(self) -> Iterable[str]:
-        yield f'<div class="kind">{text(self.kind)}</div>\n<h1>{text(self.title)}</h1>\n'
+        back = "" if self.back is None else f'<a href="{text(self.back[1])}">{text(self.back[0])}</a> · '
+        yield f'<div class="kind">{back}{text(self.kind)}</div>\n<h1>{text(self.title)}</h1>\n'
         if self.verdict is not None:
             words, tone = self.verdict
             yield f'<p class="verdict {tone}">{text(words)}</p>\n'

@@ -2,68 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from modelwright.farm import CellStatus, MatrixResult
+from modelwright.farm import MODEL_PAGE, CellStatus, MatrixModel, MatrixResult
 from modelwright.report._units import human_bytes
-from modelwright.report.html._kit import Cell, Column, Row, Shade, number, table
+from modelwright.report.html._kit import Cell, Column, Row, number, table
 from modelwright.report.html._page import NextStep, Page, Section
 from modelwright.report.html._words import command
-from modelwright.report.matrix import NEXT_STEPS, failures, placement_words, summary
+from modelwright.report.html.matrix_model import (
+    TONES,
+    VERDICTS,
+    asked_accuracy,
+    asked_perf,
+    cell_columns,
+    cell_values,
+)
+from modelwright.report.matrix import NEXT_STEPS, failures, summary
+from modelwright.report.perf import milliseconds
 
-_TONES: dict[str, Shade] = {"published": "good", "validated": "good", "built": "fair", "failed": "bad"}
-_SHORT = 12
-_VERDICTS: dict[bool | None, tuple[str, Shade]] = {
-    True: ("Every cell is good", "good"),
-    False: ("Some cells failed", "bad"),
-    None: ("Not every cell is known to be good", "fair"),
-}
 
-
-def matrix_page(result: MatrixResult) -> Page:
-    words, tone = _VERDICTS[result.passed]
-    models = len({(status.cell.model, status.cell.asked) for status in result.cells})
+def matrix_page(result: MatrixResult, *, linked: bool = False) -> Page:
+    """`linked`: pages of its models stand beside it."""
+    words, tone = VERDICTS[result.passed]
     return Page(
         kind="matrix",
-        title=f"{models} models for {len(result.targets)} targets",
+        title=f"{len(result.models)} models for {len(result.targets)} targets",
         verdict=(words, tone),
         facts=(
             *((word, str(count)) for word, count in result.counts.items()),
             *((("feed", result.feed),) if result.feed is not None else ()),
         ),
-        sections=tuple(section for section in _sections(result) if section is not None),
+        sections=tuple(section for section in _sections(result, linked) if section is not None),
         next_steps=_steps(result),
         footer=" ".join(summary(result)),
     )
 
 
-def _sections(result: MatrixResult) -> tuple[Section | None, ...]:
-    return (_grid(result), _failures(result), _cells(result))
+def _sections(result: MatrixResult, linked: bool) -> tuple[Section | None, ...]:
+    return (_grid(result, linked), _failures(result), _cells(result, linked=linked))
 
 
-def _grid(result: MatrixResult) -> Section:
+def _grid(result: MatrixResult, linked: bool) -> Section:
     """A row for each model: a click on a target sorts by it."""
     columns = [Column("model", long=True), Column("size", True), *(Column(target) for target in result.targets)]
-    rows: dict[tuple[str, str | None], dict[str, CellStatus]] = {}
-    for status in result.cells:
-        rows.setdefault((status.cell.model, status.cell.asked), {})[status.cell.target] = status
-    shown = [_model(model, precision, cells, result.targets) for (model, precision), cells in rows.items()]
+    shown = [_model(model, result.targets, linked) for model in result.models]
     body = table(columns, shown, find="filter models and states")
-    return Section("Models and targets", body, "size is that of all its builds; click a heading to sort")
+    hint = "size is that of all its builds; click a heading to sort" + ("; a model leads to its page" if linked else "")
+    measured = asked_perf(result.cells) or asked_accuracy(result.cells)
+    under = "; under a state: precision, time of the typical run, score" if measured else ""
+    return Section("Models and targets", body, hint + under)
 
 
-def _model(model: str, precision: str | None, cells: dict[str, CellStatus], targets: Sequence[str]) -> Row:
-    size = sum(status.facts.bytes for status in cells.values() if status.facts is not None)
+def _model(model: MatrixModel, targets: Sequence[str], linked: bool) -> Row:
+    cells = {status.cell.target: status for status in model.cells}
+    size = sum(status.facts.bytes for status in model.cells if status.facts is not None)
     marks = (_mark(cells.get(target)) for target in targets)
-    return Row((Cell(model, small=precision or ""), Cell(human_bytes(size) if size else "–", size or None), *marks))
+    name = Cell(model.name, small=model.asked or "", link=_link(model) if linked else "")
+    return Row((name, Cell(human_bytes(size) if size else "–", size or None), *marks))
 
 
 def _mark(status: CellStatus | None) -> Cell:
     if status is None:
         return Cell("")
     word = status.failure.kind if status.failure is not None and status.state == "failed" else status.state
-    small = "" if status.facts is None else f" {status.facts.precision}"
-    return Cell("unjudged" if word == "built" else word, tone=_TONES.get(status.state, "soft"), small=small)
+    small = "" if status.facts is None else " · ".join(_said(status))
+    return Cell("unjudged" if word == "built" else word, tone=TONES.get(status.state, "soft"), small=small)
+
+
+def _said(status: CellStatus) -> Iterator[str]:
+    """The most important of it, under the state."""
+    assert status.facts is not None
+    yield f" {status.facts.precision}"
+    if status.perf is not None and status.perf.p50_ms is not None:
+        yield milliseconds(status.perf.p50_ms)
+    if status.accuracy is not None and status.accuracy.value is not None:
+        yield f"{status.accuracy.value:.4g}"
 
 
 def _failures(result: MatrixResult) -> Section | None:
@@ -85,38 +98,25 @@ def _failures(result: MatrixResult) -> Section | None:
     return Section("Failures by class", table(columns, rows, by=1))
 
 
-def _cells(result: MatrixResult) -> Section:
-    columns = [
-        Column("model", long=True),
-        Column("target"),
-        Column("state"),
-        Column("precision"),
-        Column("size", True),
-        Column("worst cosine", True),
-        Column("on the target"),
-        Column("CPU s", True),
-        Column("evidence"),
-    ]
-    body = table(columns, [_cell(status) for status in result.cells], find="filter by model, target, state or class")
-    return Section("Every cell", body, "accuracy is that of the gate, against the model as it came")
-
-
-def _cell(status: CellStatus) -> Row:
-    facts = status.facts
-    where = placement_words(status)
-    return Row(
-        (
-            Cell(status.cell.model),
-            Cell(status.cell.target),
-            Cell(status.words, tone=_TONES.get(status.state, "soft")),
-            Cell(status.cell.precision or "–" if facts is None else facts.precision),
-            Cell("–") if facts is None else Cell(human_bytes(facts.bytes), facts.bytes),
-            number(None if facts is None else facts.cosine, 5),
-            Cell(where if facts is not None and facts.nodes else "not asked" if where else "–"),
-            number(None if facts is None else facts.cpu_seconds, 1),
-            Cell("–" if facts is None or not facts.evidence else " ".join(key[:_SHORT] for key in facts.evidence)),
+def _cells(result: MatrixResult, *, linked: bool) -> Section:
+    perf, accuracy = asked_perf(result.cells), asked_accuracy(result.cells)
+    columns = [Column("model", long=True), *cell_columns(perf=perf, accuracy=accuracy)]
+    links = {one.cell.id: _link(model) for model in result.models for one in model.cells} if linked else {}
+    rows = [
+        Row(
+            (
+                Cell(status.cell.model, small=status.cell.asked or "", link=links.get(status.cell.id, "")),
+                *cell_values(status, perf=perf, accuracy=accuracy),
+            )
         )
-    )
+        for status in result.cells
+    ]
+    body = table(columns, rows, find="filter by model, target, state or class")
+    return Section("Every cell", body, "the cosine is that of the gate, against the model as it came")
+
+
+def _link(model: MatrixModel) -> str:
+    return f"{model.folder}/{MODEL_PAGE}"
 
 
 def _steps(result: MatrixResult) -> tuple[NextStep, ...]:
