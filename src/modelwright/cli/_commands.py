@@ -50,12 +50,12 @@ COMMANDS = (
     _command("compile", "Make", "An EPContext model for one chip, loaded and run."),
     _command("matrix", "Make", "Many models for many targets, published; goes on where it was."),
     _command("support", "Make", "Adding models: what one needs to be built.", _HF, "hf"),
-    _command("perf", "Measure", "How fast a model runs on a target: latency, load, memory, placement."),
+    _command("perf", "Measure", "How fast a model runs on a target: latency, load, memory, where."),
     _command("compare", "Measure", "Which of several arms is faster than the first, proven."),
     _command("tune", "Measure", "The configuration that is really best on a target, proven."),
     _command("kb", "Measure", "What is known about changes on targets, with the evidence."),
     _command("debug", "Measure", "Where a quantized model loses accuracy, and the smallest repair."),
-    _command("eval", "Measure", "As accurate as its reference? Proven, or how many samples would prove it."),
+    _command("eval", "Measure", "As accurate as its reference? Proven, or what would prove it."),
     _command("show", "Measure", "Any earlier answer again, by its record; list, export."),
     _command("publish", "Keep", "A build to a feed, confirmed by its digests."),
     _command("pull", "Keep", "One artifact back from a feed, every file checked."),
@@ -105,9 +105,9 @@ def root_help(*, with_missing: bool = True) -> str:
     lines += [_row(flags, text) for flags, text in OPTIONS]
     lines += [
         "",
-        "Exit codes: 0 good, 1 the answer is no, 2 usage, 3 bad input, 4 runtime failure,",
-        "            5 store or feed unavailable, 6 cannot tell, 70 internal error, 128+n ended by",
-        "            signal n. `--json` on every command.",
+        "Exit codes: 0 good, 1 the answer is no, 2 usage, 3 bad input, 4 runtime",
+        "            failure, 5 store or feed unavailable, 6 cannot tell, 70 internal",
+        "            error, 128+n ended by signal n. `--json` on every command.",
         "",
     ]
     return "\n".join(lines)
