@@ -20,6 +20,8 @@ else:
     stores = lazy("modelwright.store")
     report = lazy("modelwright.report.store")
 
+_SHOWN = 1000
+
 
 @click.group("cache")
 def command() -> None:
@@ -38,11 +40,13 @@ def path(out: Output) -> None:
 
 
 @command.command("ls")
+@click.option("--all", "every", is_flag=True, help=f"Every entry, not only the {_SHOWN} used last.")
 @output_options
-def ls(out: Output) -> None:
+def ls(every: bool, out: Output) -> None:
     """What the store holds, least recently used first."""
     with stores.Store() as store:
-        out.answer("cache ls", {"entries": store.entries(), "stats": store.stats()}, report.render_entries)
+        found = {"entries": store.entries() if every else store.entries()[-_SHOWN:], "stats": store.stats()}
+        out.answer("cache ls", found, report.render_entries)
 
 
 @command.command("info")

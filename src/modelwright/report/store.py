@@ -21,6 +21,8 @@ else:
 
 def render_entries(found: Mapping[str, Any], console: rich.console.Console) -> None:
     entries, stats = found["entries"], found["stats"]
+    if stats.entries > len(entries):
+        console.print(f"… {stats.entries - len(entries)} that were used before these; --all shows them")
     if entries:
         columns = [Col("key"), Col("stage"), Col("what", "name"), Col("size", "number"), Col("last used", drop=1)]
         rows = [

@@ -7,6 +7,7 @@ Its write lock is the store's one exclusive lock: blobs are put in place, remove
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -87,8 +88,20 @@ class Journal:
 
     def entries(self, *, records: bool = False) -> list[Entry]:
         """What can be made again, least recently used first; with `records`, what cannot."""
-        found = [self._entry(row) for row in self._rows(f"{_ENTRY} WHERE {'' if records else 'NOT '}{_IS_RECORD}")]
-        return sorted(found, key=lambda entry: (entry.last_used, entry.key))
+        rows, uses = self._rows(f"{_ENTRY} WHERE {'' if records else 'NOT '}{_IS_RECORD}"), self.marks.uses()
+        found = [_entry(row, uses.get(row[0], 0.0)) for row in rows]
+        return sorted(found, key=lambda entry: (entry.last_used, entry.key.digest))
+
+    def count(self) -> tuple[int, int]:
+        """How many entries can be made again, and how many cannot."""
+        ((every, records),) = self._rows(f"SELECT count(*), coalesce(sum({_IS_RECORD}), 0) FROM entries")
+        return every - records, records
+
+    def weight(self) -> tuple[int, int]:
+        """How many blobs entries need, and what they take."""
+        query = "SELECT count(*), coalesce(sum(size), 0) FROM blobs WHERE digest IN (SELECT digest FROM refs)"
+        ((blobs, size),) = self._rows(query)
+        return blobs, size
 
     def records(self, stage: str | None, since: float, wanted: Mapping[str, str]) -> list[Entry]:
         """Records, newest first: of this stage, not older, and with a tag of each name that matches its pattern."""
@@ -189,6 +202,14 @@ class Journal:
             return self._db.execute(sql, values).fetchall()
 
     def _entry(self, row: Sequence[Any]) -> Entry:
-        key, stage, label, manifest, size, created, roles = row
-        used = max(created, self.marks.used(key))
-        return Entry(Key(key, stage), label, manifest, size, created, used, tuple(json.loads(roles)))
+        return _entry(row, self.marks.used(row[0]))
+
+
+def _entry(row: Sequence[Any], used: float) -> Entry:
+    key, stage, label, manifest, size, created, roles = row
+    return Entry(Key(key, stage), label, manifest, size, created, max(created, used), _roles(roles))
+
+
+@functools.lru_cache(256)
+def _roles(text: str) -> tuple[str, ...]:
+    return tuple(json.loads(text))

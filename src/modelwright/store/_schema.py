@@ -24,7 +24,7 @@ else:
     filelock = lazy("filelock")
     logging = lazy("logging")
 
-VERSION = 2
+VERSION = 3
 FILE = "journal.sqlite"
 FOLDERS = ("blobs", "tmp", "locks", "marks", "quarantine", "entries")
 _BUSY_S = 60.0
@@ -46,8 +46,13 @@ _TAGS = (
     "CREATE INDEX tags_by_value ON tags (name, value)",
 )
 """Since version 2: what records are found by."""
+_STAGES = ("CREATE INDEX entries_by_stage ON entries (stage, created)",)
+"""Since version 3: the newest of a stage."""
+_SCANNED_BYTES = 16 << 20
+"""A larger journal is not read through whenever it is opened: damage is then found by who comes upon it."""
 _SCANS = (
     "entries NOT INDEXED",
+    "entries INDEXED BY entries_by_stage WHERE stage > ''",
     "refs",
     "refs INDEXED BY refs_by_digest WHERE digest > ''",
     "blobs NOT INDEXED",
@@ -113,16 +118,18 @@ def _connect_sound(root: Path) -> sqlite3.Connection:
                     connection.execute("PRAGMA journal_mode = WAL")
                     _create(connection, Notes(root))
                 elif version < VERSION:
-                    _upgrade(connection)
-        _check(connection)
+                    _upgrade(connection, version)
+        _check(connection, root)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _check(connection: sqlite3.Connection) -> None:
+def _check(connection: sqlite3.Connection, root: Path) -> None:
     """Looks at every page. SQLite's own check calls good tables without rowids bad."""
+    if (root / FILE).stat().st_size > _SCANNED_BYTES:
+        return
     for rows in _SCANS:
         connection.execute(f"SELECT count(*) FROM {rows}").fetchone()
 
@@ -170,7 +177,7 @@ def _reader(root: Path, how: str) -> sqlite3.Connection:
         if _checked_version(connection, root) < VERSION:  # nobody can upgrade it here
             connection.close()
             return _in_memory(root)
-        _check(connection)
+        _check(connection, root)
     except BaseException:
         connection.close()
         raise
@@ -192,7 +199,7 @@ def _create(connection: sqlite3.Connection, notes: Notes) -> None:
     """With what the notes of an earlier journal tell, in one step: it is never half rebuilt."""
     _fs.step("create the journal")
     connection.execute("BEGIN IMMEDIATE")
-    for table in (*_TABLES, *_TAGS):
+    for table in (*_TABLES, *_TAGS, *_STAGES):
         connection.execute(table)
     for note in notes.usable():
         insert(connection, note)
@@ -201,10 +208,10 @@ def _create(connection: sqlite3.Connection, notes: Notes) -> None:
     connection.execute("COMMIT")
 
 
-def _upgrade(connection: sqlite3.Connection) -> None:
+def _upgrade(connection: sqlite3.Connection, version: int) -> None:
     _fs.step("upgrade the journal")
     connection.execute("BEGIN IMMEDIATE")
-    for table in _TAGS:
+    for table in (*(_TAGS if version < 2 else ()), *_STAGES):
         connection.execute(table)
     connection.execute(f"PRAGMA user_version = {VERSION}")
     _fs.step("commit the upgrade")

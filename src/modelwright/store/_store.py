@@ -280,17 +280,18 @@ class Store:
 
     def stats(self) -> StoreStats:
         session = self._session()
-        sizes = {digest: size for _, digest, size in session.journal.references()}
         with disk_errors(self.root, "read the store"):
             quarantined = session.blobs.quarantined_bytes()
+        entries, records = session.journal.count()
+        blobs, size = session.journal.weight()
         return StoreStats(
             path=self.root,
-            entries=len(session.journal.entries()),
-            blobs=len(sizes),
-            bytes=sum(sizes.values()),
+            entries=entries,
+            blobs=blobs,
+            bytes=size,
             quarantined_bytes=quarantined,
             read_only=session.journal.read_only,
-            records=len(session.journal.entries(records=True)),
+            records=records,
         )
 
     def verify(self, *, deep: bool = True) -> VerifyReport:

@@ -60,6 +60,27 @@ def test_every_entry_is_served_again(root, key, writer, filled, harm, content) -
     assert not list((root / "blobs").glob("*/*"))
 
 
+def test_damage_in_a_journal_too_large_to_be_read_through_is_mended_once_somebody_comes_upon_it(
+    root, key, writer, filled, monkeypatch
+) -> None:
+    monkeypatch.setattr(_schema, "_SCANNED_BYTES", 0)
+    scribble(root)
+    with pytest.raises(StoreError), Store(root) as store:
+        store.entries()
+    with Store(root) as store:
+        assert [entry.key for entry in store.entries()] == [entry.key for entry in filled]
+
+
+def test_a_journal_of_an_earlier_version_learns_what_this_one_keeps(root, filled) -> None:
+    with sqlite3.connect(root / "journal.sqlite") as journal:
+        journal.execute("DROP INDEX entries_by_stage")
+        journal.execute("PRAGMA user_version = 2")
+    journal.close()
+    with Store(root) as store:
+        assert store.entries() == filled
+        assert len(store.recent(filled[0].key.stage, 2)) == 2
+
+
 def test_what_was_pruned_stays_away_and_what_lacks_content_is_left_out(root, key, filled) -> None:
     with Store(root) as store:
         artifact = store.get(key(n=0))
