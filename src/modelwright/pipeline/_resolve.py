@@ -221,12 +221,19 @@ def _size_export(source: HfSource, layer: Layer, *, planning: bool) -> None:
     if data.random or (planning and DataSource(data).unread) or source.task == "text-generation":
         return
     export, sizes = dict(layer["export"]), []
+    pixels = make_pixels(layer.get("inputs"))
+    last = pixels is not None and pixels.layout == "nhwc"
+    if pixels is not None and data.size is not None and export.get("image_size") is None:
+        export["image_size"] = data.size
+        sizes += [Sized(word, size, "`size`") for word, size in zip(("height", "width"), data.size, strict=True)]
     for name, shape in data_shapes(data, _samples(layer)).items():
         key, axes = _EXPORT_SIZES.get(name, ("", 0))
-        if key and len(shape) >= axes and export.get(key) is None:
-            export[key] = shape[-axes:] if axes > 1 else shape[-1]
+        # The export has its channels first, whatever the finished model takes.
+        shown = shape[:-1] if last and axes > 1 else shape
+        if key and len(shown) >= axes and export.get(key) is None:
+            export[key] = shown[-axes:] if axes > 1 else shown[-1]
             words = ("height", "width") if axes > 1 else (key,)
-            sizes += [Sized(word, size, "the data") for word, size in zip(words, shape[-axes:], strict=True)]
+            sizes += [Sized(word, size, "the data") for word, size in zip(words, shown[-axes:], strict=True)]
     layer["export"], layer["reasons"] = export, {"sizes": sizes}
 
 

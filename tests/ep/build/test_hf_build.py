@@ -1,9 +1,12 @@
 """Hugging Face folders through the whole pipeline. The models are tiny, made from configs with random weights."""
 
+import importlib.util
 import os
+import platform
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import onnxruntime as ort
@@ -18,6 +21,7 @@ from modelwright.pipeline import build, deliver, resolve_recipe  # noqa: E402
 from modelwright.store import Store  # noqa: E402
 from modelwright.targets import parse_target  # noqa: E402
 
+WRIGHT = Path(sys.executable).with_name("wright")
 # One for each way they are built; eight share what they can in test_build.py.
 WAYS = ("qnn-npu", "openvino-gpu", "cpu", "vitisai-npu")
 
@@ -68,6 +72,71 @@ def test_every_verb_takes_a_hugging_face_folder_and_builds_it_for_the_target_fir
     built = mw.build(named, "cpu", store=shared)
     assert not any(stage.produced for stage in built[0].components[0].stages)
     assert mw.perf(built, iterations=2, warmup=1, store=shared).latency is not None
+
+
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+CAMERA = (
+    *("--input-type", "uint8", "--input-layout", "nhwc", "--input-scale", "1/255"),
+    *("--input-mean", ",".join(map(str, MEAN)), "--input-std", ",".join(map(str, STD))),
+)
+
+
+# Where there is no simulator nobody can say that the NPU computes it.
+SIMULATED = importlib.util.find_spec("onnxruntime_qnn") is not None and platform.machine() == "x86_64"
+REQUIRED = "--require-pass"
+
+
+@pytest.mark.parametrize(
+    ("targets", "how"),
+    [
+        (("cpu", "qnn-npu") if SIMULATED else ("cpu",), "arrays"),
+        pytest.param(("cpu",), "pictures", marks=pytest.mark.proof),
+    ],
+)
+def test_a_hugging_face_model_takes_what_a_camera_gives(resnet, tmp_path, targets, how):
+    """Bytes with their channels last in, the logits that PyTorch has for the same pixels out; not square, so that no
+    side can be taken for another."""
+    photos = np.random.default_rng(3).integers(0, 256, (40, 48, 32, 3), dtype=np.uint8)
+    data = [str(tmp_path / "photos.npz")]
+    if how == "arrays":
+        np.savez(data[0], pixel_values=photos)
+    else:
+        data = [str(tmp_path / "photos"), "--size", "48x32"]
+        (tmp_path / "photos").mkdir()
+        for place, photo in enumerate(photos):
+            pytest.importorskip("PIL.Image").fromarray(photo).save(tmp_path / f"photos/{place}.png")
+    wanted = [word for target in targets for word in ("--target", target)]
+    words = [
+        resnet,
+        *wanted,
+        "--precision",
+        "w8a16",
+        "--data",
+        *data,
+        *CAMERA,
+        "-o",
+        tmp_path / "out",
+        "--require-pass",
+    ]
+    done = subprocess.run(
+        [str(WRIGHT), "build", *map(str, words)],
+        env={**os.environ, "MODELWRIGHT_HOME": str(tmp_path / "home")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "height 48, width 32" in done.stdout
+    prepared = ((photos / 255 - MEAN) / STD).transpose(0, 3, 1, 2).astype(np.float32)
+    model = transformers.ResNetForImageClassification.from_pretrained(resnet).eval()
+    with torch.no_grad():
+        expected = model(torch.from_numpy(prepared)).logits.numpy()
+    for made in (tmp_path / "out").rglob("model.onnx"):
+        session = ort.InferenceSession(made, providers=["CPUExecutionProvider"])
+        (taken,) = session.get_inputs()
+        assert (taken.name, taken.type, taken.shape) == ("pixel_values", "tensor(uint8)", [1, 48, 32, 3])
+        found = np.concatenate([session.run(None, {"pixel_values": photo[None]})[0] for photo in photos])
+        np.testing.assert_allclose(found, expected, atol=0.02 * np.abs(expected).max())
 
 
 @pytest.mark.proof
