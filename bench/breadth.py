@@ -1,13 +1,15 @@
 """Every model type that transformers knows, as small as a rule makes it: which become a graph that agrees with PyTorch?
 
-    python -m bench.breadth [--limit SECONDS] [MODEL_TYPE ...]
+    python -m bench.breadth [--limit SECONDS] [--again KIND] [--page] [MODEL_TYPE ...]
 
 For each type the class of its first task that we know, else its plain model, is made from its own default
-configuration, shrunk by rule, with seeded weights, and exported in a process of its own. A row ends as
+configuration, shrunk by rule (`bench/_small_configs.py`), with seeded weights, and exported in a process of its own. A
+row ends as
 
-- `agrees`: every graph of it gives PyTorch's answers (what the export stage checks, on its own samples)
+- `agrees`: every graph of it gives PyTorch's answers (what the export stage checks, on its own samples), and among
+  these is one that differs from sample to sample by more than the check allows
 - `fails`: the model was made, and is not a graph that agrees; `why` says what blocks it, `stage` where
-- `not made`: PyTorch cannot make the model from its shrunk configuration, so nothing was asked of us
+- `not made`: PyTorch cannot make the model here, from any shrunk configuration, so nothing was asked of us
 
 Rows are kept as they come in bench/results/breadth.jsonl, so a run that was ended goes on. `python -m bench breadth`
 writes bench/results/breadth.json from all of them.
@@ -17,59 +19,60 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
+import gc
 import hashlib
+import importlib
 import json
 import multiprocessing
 import os
-import re
 import resource
 import signal
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 import transformers
+from torch.onnx._internal._lazy_import import onnxscript_apis
 from transformers.models.auto import modeling_auto
 
-from bench.written import RESULTS
+from bench._breadth_page import page
+from bench._small_configs import RULES
+from bench.written import RESULTS, read
 from modelwright.errors import WrightError
 from modelwright.models import HfSource, resolve
-from modelwright.stages.export import ExportParams, run_export
+from modelwright.stages.export import ExportOutcome, ExportParams, _run, run_export
 from modelwright.stages.export._classes import _TABLES, class_for_task
+from modelwright.stages.export._parity import TOLERANCE, _difference
 
 ROWS = RESULTS / "breadth.jsonl"
+PAGE = Path(__file__).parents[1] / "docs" / "breadth.md"
 WANTED = 0.8
-_CPU_S = 240  # of processor time: how busy a machine is says nothing about a model
+_CPU_S = 120  # of processor time: how busy a machine is says nothing about a model
 _TRIAL_S = 7200
 _MEMORY = 10 << 30
-_MOST_WEIGHTS = 60_000_000
+_MOST_WEIGHTS = 200_000_000
 Row = dict[str, Any]
 
-# The end of a setting's name → how large it may be. The first that fits counts.
-_SMALL: tuple[tuple[str, int], ...] = (
-    # Convolutions that read sound are listed beside their number; which layers are what is said layer by layer.
-    (r"feat_extract", 1 << 30),
-    (r"(experts_per_tok|experts_per_token|top_?k|topk_group|n_group)$", 1),
-    (r"rotary_dim$", 8),
-    (r"num_key_value_heads|num_kv_heads|n_kv_heads|kv_heads", 2),
-    (r"(head|n_head|num_heads|heads)$", 4),
-    (r"(layers|n_layer|num_layers|depth|blocks|n_blocks)$", 2),
-    (r"(hidden_size|d_model|n_embd|embed_dim|hidden_dim|projection_dim|embedding_size|emb_dim|dim)$", 32),
-    (r"(intermediate_size|ffn_dim|n_inner|d_ff|d_inner|mlp_dim)$", 64),
-    (r"vocab_size$", 160),
-    (r"experts$", 4),
-    (r"num_queries$", 8),
-    (r"(image_size|input_size|img_size)$", 64),
-)
-_NAMES = ("model_type", "transformers_version", "architectures", "dtype", "torch_dtype", "id2label", "label2id")
-_MANY_HEADS = r"heads$"
-# What follows from the number of layers: the configuration makes it anew.
-_FOLLOWS = ("layer_types", "out_features", "out_indices", "stage_names", "per_layer_config", "mlp_layer_types")
+# Where an export ended, by the words of its error.
+_KINDS = {
+    "no export strategy": "exporter",
+    "needs a package": "package",
+    "does not run on what can be made up": "inputs",
+    "cannot be made up": "inputs",
+    "no values can be made up": "inputs",
+    "does not return": "outputs",
+    "cache of": "cache",
+    "has no class": "task",
+    "unknown task": "task",
+    "cannot do": "task",
+}
 
 
 def run() -> Row:
@@ -82,13 +85,15 @@ def summary() -> Row:
     rows = sorted(_known().values(), key=lambda row: row["model_type"])
     said = Counter(row["state"] for row in rows)
     asked = said["agrees"] + said["fails"]
-    blocked = Counter(row["kind"] for row in rows if row["state"] == "fails")
     share = said["agrees"] / asked if asked else 0.0
     return {
+        "transformers": transformers.__version__,
+        "torch": torch.__version__,
         "model_types": len(rows),
+        "of": len(model_types()),
         "states": dict(said),
         "share_that_agrees": round(share, 3),
-        "what_blocks_the_rest": dict(blocked.most_common()),
+        "what_blocks_the_rest": dict(Counter(row["kind"] for row in rows if row["state"] == "fails").most_common()),
         "rows": rows,
         "met": len(rows) >= len(model_types()) and share >= WANTED,
     }
@@ -96,16 +101,17 @@ def summary() -> Row:
 
 def trials(names: tuple[str, ...] = (), limit: float | None = None) -> None:
     known, began = _known(), time.monotonic()
-    for name in names or model_types():
+    wanted = [name for name in names or model_types() if names or name not in known]
+    if wanted:
+        _warm()
+    for name in wanted:
         if limit is not None and time.monotonic() - began > limit:
             return
-        if name in known and not names:
-            continue
         row = _trial(name)
         with ROWS.open("a") as file:
             file.write(json.dumps(row) + "\n")
         print(
-            f"{row['model_type']:<28}{row['state']:<10}{row['seconds']:>6.0f} s  {row['why'] or ''}"[:200], flush=True
+            f"{row['model_type']:<28}{row['state']:<10}{row['seconds']:>6.1f} s  {row['why'] or ''}"[:200], flush=True
         )
 
 
@@ -122,6 +128,21 @@ def _known() -> dict[str, Row]:
     return {row["model_type"]: row for row in rows}
 
 
+def _warm() -> None:
+    """One export here, so that the exporters are loaded once and not in every fork."""
+    torch.set_num_threads(1)
+    # The same table of operators for every export; making it is a sixth of what a small one costs.
+    apis = importlib.import_module(onnxscript_apis.__name__)
+    apis.get_torchlib_ops = functools.cache(apis.get_torchlib_ops)
+    for name in ("bert", "llama", "clip", "wav2vec2", "t5", "mixtral"):
+        _class(name)
+    with _silence():
+        for _ in _steps("bert"):
+            pass
+    gc.collect()
+    gc.freeze()
+
+
 def _trial(name: str) -> Row:
     """In a fork, which may die, hang or eat memory."""
     ours, theirs = multiprocessing.get_context("fork").Pipe()
@@ -135,90 +156,145 @@ def _trial(name: str) -> Row:
             row |= ours.recv()
         row |= {"kind": "time", "why": f"no end in {_TRIAL_S} s"}
     except EOFError:
-        if "done" not in row:
-            child.join(10)
-            spent = child.exitcode in (-signal.SIGXCPU, -signal.SIGKILL)
-            row |= (
-                {"kind": "time", "why": f"no end in {_CPU_S} s of processor time"}
-                if spent
-                else {
-                    "kind": "crash",
-                    "why": f"the process ended with {child.exitcode}",
-                }
-            )
+        child.join(10)
+        if "seconds" not in row:
+            row |= _ended(child.exitcode)
     child.kill()
     child.join()
-    row.pop("done", None)
-    return {"kind": None, "why": None, **row, "seconds": round(time.monotonic() - began, 1)}
+    return {"kind": None, "why": None, **row}
+
+
+def _ended(code: int | None) -> Row:
+    if code in (-signal.SIGXCPU, -signal.SIGKILL):
+        return {"kind": "time", "why": f"no end in {_CPU_S} s of processor time", "seconds": _CPU_S}
+    return {"kind": "crash", "why": f"the process ended with {code}", "seconds": 0.0}
 
 
 def _child(name: str, pipe: Any) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     resource.setrlimit(resource.RLIMIT_CPU, (_CPU_S, _CPU_S))
-    with (
-        Path(os.devnull).open("w") as nowhere,
-        contextlib.redirect_stdout(nowhere),
-        contextlib.redirect_stderr(nowhere),
-    ):
+    with _silence():
         for said in _steps(name):
             pipe.send(said)
-    pipe.send({"done": True})
+    pipe.send({"seconds": round(time.process_time(), 1)})
     pipe.close()
     os._exit(0)
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """Libraries and native code write where they like."""
+    kept = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        with Path(os.devnull).open("w") as file, contextlib.redirect_stdout(file):
+            yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def _steps(name: str) -> Iterator[Row]:
     task, kind = _class(name)
     yield {"task": task, "class": kind.__name__ if kind else None}
     said: Row = {"state": "not made", "stage": "model", "kind": "model", "why": "no class"}
-    for rule in (_shrunk, _shallow) if kind else ():
+    for rule in RULES if kind else ():
         try:
             config = rule(kind.config_class())
             _count(kind, config)
         except Exception as error:  # noqa: BLE001 - libraries raise anything; each becomes a recorded reason
-            said = said if said["state"] == "fails" else {**said, "why": _line(error)}
+            if said["state"] != "fails":
+                said = {**said, "kind": _unmade(error), "why": _line(error)}
             continue
         config.architectures = [kind.__name__]
-        found = _exported(config, task)
-        said = found if found["state"] == "agrees" or said["state"] != "fails" else said
+        found = {**_exported(config, task), "rule": rule.__name__}
+        # What an earlier rule's model ran into says more than what a later one's did, unless that came further.
+        if said["state"] != "fails" or _further(found) > _further(said):
+            said = found
         # Sizes that do not fit together are the rule's fault: another rule may do better.
-        if found.get("kind") not in ("inputs", "other", "internal"):
+        if _further(found):
             break
     yield said
+
+
+def _further(row: Row) -> bool:
+    return row["state"] == "agrees" or row["kind"] in ("exporter", "constant", "package")
 
 
 def _exported(config: Any, task: str | None) -> Row:
     with tempfile.TemporaryDirectory() as folder:
         model, out = Path(folder, "model"), Path(folder, "out")
         out.mkdir()
-        config.save_pretrained(model)
         try:
+            config.save_pretrained(model)
             source = resolve(str(model), task=task, random_weights=True)
             assert isinstance(source, HfSource)
-            found = run_export(source, str(out), ExportParams(task=source.task, random_weights=True))
+            with _watched() as seen:
+                found = run_export(source, str(out), ExportParams(task=source.task, random_weights=True))
         except WrightError as error:
-            return {"state": "fails", "kind": _kind(error.problem), "why": f"{error.problem}: {error.cause}"[:300]}
+            kind = next((kind for words, kind in _KINDS.items() if words in error.problem), "other")
+            state = "not made" if kind == "package" else "fails"
+            return {"state": state, "kind": kind, "why": f"{error.problem}: {error.cause}"[:600]}
         except Exception as error:  # noqa: BLE001 - as above
             return {"state": "fails", "kind": "internal", "why": _line(error)}
-    strategies = [part.strategy for part in found.components]
-    return {"state": "agrees", "strategies": strategies, "nodes": sum(part.nodes for part in found.components)}
+    return _judged(found, seen)
 
 
-def _kind(problem: str) -> str:
-    words = {
-        "no export strategy": "exporter",
-        "does not run on what can be made up": "inputs",
-        "cannot be made up": "inputs",
-        "does not return": "outputs",
-        "task": "task",
-        "cannot do": "task",
+def _judged(found: ExportOutcome, seen: list[Any]) -> Row:
+    parts = found.components
+    row: Row = {
+        "state": "agrees",
+        "kind": None,
+        "stage": None,
+        "strategies": [part.strategy for part in parts],
+        "nodes": sum(part.nodes for part in parts),
+        "inputs": [f"{spec.name}{list(spec.sizes)}" for spec in parts[0].inputs],
+        "outputs": list(parts[0].outputs)[:8],
+        "left_out": sorted({one.argument for part in parts for one in part.left_out}),
+        "cosine": min(part.parity.cosine for part in parts),
+        "spread": min(part.parity.spread for part in parts),
     }
-    return next((kind for word, kind in words.items() if word in problem), "other")
+    still = [part.name for part, pairs in zip(parts, seen, strict=True) if not _varies([answer for _, answer in pairs])]
+    if still:
+        # A graph that always gave the first answer would have passed too.
+        why = f"{still[0]}: answers differ between samples by less than the check allows"
+        row |= {"state": "fails", "kind": "constant", "stage": "parity", "why": why}
+    return row
+
+
+def _varies(answers: list[Any]) -> bool:
+    """Whether PyTorch's own answers differ between samples by more than a graph may be off."""
+    first, *others = answers
+    bounds = {name: TOLERANCE * max(1.0, float(np.abs(value).max(initial=0.0))) for name, value in first.items()}
+    return any(_difference(first[name], other[name]) > bounds[name] for other in others for name in first)
+
+
+@contextlib.contextmanager
+def _watched() -> Iterator[list[Any]]:
+    """What PyTorch answered, part by part, while an export runs."""
+    seen: list[Any] = []
+    original = _run.references
+
+    def noted(part: Any, seed: int) -> Any:
+        seen.append(original(part, seed))
+        return seen[-1]
+
+    _run.references = noted
+    try:
+        yield seen
+    finally:
+        _run.references = original
+
+
+def _unmade(error: Exception) -> str:
+    return "package" if isinstance(error, ImportError) else "model"
 
 
 def _line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0][:240] if lines else ''}"
+    return f"{type(error).__name__}: {' '.join(lines[:2])[:300] if lines else ''}"
 
 
 def _class(name: str) -> tuple[str | None, type[Any] | None]:
@@ -239,58 +315,17 @@ def _count(kind: type[Any], config: Any) -> None:
         raise ValueError(f"{weights:,} weights when shrunk")
 
 
-def _shrunk(config: Any) -> Any:
-    """Every size by its name; lists of sizes keep their length."""
-    return type(config)(**_resized(_sizes(config), _SMALL))
-
-
-def _shallow(config: Any) -> Any:
-    """Fewer layers, fewer words; the widths as they are, for types whose sizes hang together."""
-    few = tuple(one for one in _SMALL if "layer" in one[0] or "vocab" in one[0] or "expert" in one[0])
-    return type(config)(**_resized(_sizes(config), few))
-
-
-def _sizes(config: Any) -> Row:
-    known = config.to_dict()
-    for gone in (*_NAMES, *_FOLLOWS):
-        known.pop(gone, None)
-    return known
-
-
-def _resized(settings: Mapping[str, Any], rules: tuple[tuple[str, int], ...]) -> Row:
-    found: Row = {}
-    if any(isinstance(value, list) and re.search(_MANY_HEADS, str(name)) for name, value in settings.items()):
-        # Widths grow with the heads from stage to stage, and windows fit the size of the image.
-        rules = tuple(rule for rule in rules if "embed_dim" not in rule[0] and "image_size" not in rule[0])
-    if "kv_lora_rank" in settings:
-        # Keys and values come out of one projection for all heads.
-        rules = tuple((pattern, 4 if "key_value" in pattern else most) for pattern, most in rules)
-    for name, value in settings.items():
-        if not isinstance(name, str) or name in _FOLLOWS:
-            continue
-        if isinstance(value, dict):
-            found[name] = _resized(value, rules)
-        elif isinstance(value, int) and not isinstance(value, bool):
-            most = next((size for pattern, size in rules if re.search(pattern, name)), None)
-            found[name] = value if most is None else min(value, most)
-        else:
-            found[name] = value
-        if name in ("initializer_range", "init_std"):
-            # With the usual 0.02 a tiny model says nearly nothing, and agreeing proves nothing.
-            found[name] = 0.3
-    tokens = [name for name in found if name.endswith("token_id") and isinstance(found[name], int)]
-    vocabulary = found.get("vocab_size")
-    for name in tokens:
-        if isinstance(vocabulary, int) and found[name] >= vocabulary:
-            found[name] = vocabulary - 1 - tokens.index(name)
-    return found
-
-
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m bench.breadth", description=__doc__)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--limit", type=float)
+    parser.add_argument("--again", metavar="KIND", help="the rows that failed so once more")
+    parser.add_argument("--page", action="store_true", help="write docs/breadth.md from bench/results/breadth.json")
     asked = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    trials(tuple(asked.names), asked.limit)
+    if asked.page:
+        PAGE.write_text(page(read("breadth")))
+        sys.exit(0)
+    again = [row["model_type"] for row in _known().values() if asked.again and row["kind"] == asked.again]
+    trials((*asked.names, *again), asked.limit)
     sys.stdout.write(json.dumps({key: value for key, value in summary().items() if key != "rows"}, indent=2) + "\n")

@@ -83,6 +83,8 @@ def _tokens(rng: Generator, fill: Fill, sizes: tuple[int, ...]) -> NDArray[Any]:
     ids = rng.integers(low, high - len(banned), size=sizes)
     for token in banned:
         ids += ids >= token
+    if fill.values:
+        ids[..., : len(fill.values)] = fill.values
     if fill.last is not None and sizes and sizes[-1]:
         ids[..., -1] = fill.last
     return ids

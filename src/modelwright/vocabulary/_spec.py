@@ -16,7 +16,7 @@ FillKind = Literal[
 class Fill:
     """How to make values. Ranges are half-open: `low` can appear, `high` cannot.
 
-    - tokens: integers in the range, never one of `avoid`, each row ending in `last` when given
+    - tokens: integers in the range, never one of `avoid`; where given, a row begins with `values` and ends in `last`
     - integers, uniform: the range; normal: mean 0, deviation 1; ones, zeros, arange: as named
     - boxes: x0 <= x1 and y0 <= y1 in the last axis, integers in the range
     - indexed_patches: rows of floats whose first two numbers are a row and a column from 1 up to below `high`

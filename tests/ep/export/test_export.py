@@ -108,14 +108,25 @@ def test_where_two_strategies_fail_the_third_is_used_and_the_reasons_name_the_ca
     assert all("data-dependent" in attempt.reason for attempt in decoder.rejected)
 
 
-def test_a_cache_that_cannot_have_a_fixed_size_is_refused(tmp_path):
-    config = {**BY_NAME["qwen3"].config, "sliding_window": 16}
+def test_a_cache_that_cannot_have_a_fixed_size_leaves_one_graph_that_says_so(tmp_path):
+    config = {"vocab_size": 99, "hidden_size": 32, "num_hidden_layers": 1, "state_size": 4, "initializer_range": 0.3}
+    family = dataclasses.replace(BY_NAME["qwen3"], config=config, architecture="MambaForCausalLM", model_type="mamba")
+    (part,) = export_family(family, tmp_path, sequence_length=12).components
+    assert part.name == "model"
+    assert part.outputs == ("logits",)
+    (reason,) = [item.reason for item in part.left_out if item.argument == "past_key_values"]
+    assert "each run computes the whole text" in reason
+
+
+def test_a_window_that_slides_is_kept_whole_and_gives_the_same_answers(tmp_path):
+    config = {**BY_NAME["qwen3"].config, "sliding_window": 4, "layer_types": ["sliding_attention", "full_attention"]}
     family = dataclasses.replace(
         BY_NAME["qwen3"], config=config, architecture="Gemma3ForCausalLM", model_type="gemma3_text"
     )
-    with pytest.raises(InputError, match="fixed size") as error:
-        export_family(family, tmp_path)
-    assert "SlidingWindow" in error.value.cause
+    # That both graphs say what the model says with its own cache is checked where they are split.
+    prefill, decode = export_family(family, tmp_path, sequence_length=12, cache_length=16).components
+    assert [part.name for part in (prefill, decode)] == ["prefill", "decode"]
+    assert all(spec.sizes[2] == 16 for spec in decode.inputs if spec.name.startswith("past_"))
 
 
 def test_free_axes_take_other_sizes(tmp_path):

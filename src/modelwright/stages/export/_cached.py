@@ -44,17 +44,28 @@ class CacheShape:
 
 
 def measure(cache: Any, length: int, owner: str) -> CacheShape:
-    """The shape of a cache that a model has just filled. Only plain layers can be made static here."""
-    layers = []
-    for layer in cache.layers:
-        if type(layer) is not cache_utils.DynamicLayer:
-            raise InputError(
-                f"the cache of {owner} cannot be exported with a fixed size",
-                cause=f"it uses {type(layer).__name__}, not plain attention layers",
-                fix="Export the model without its cache elsewhere and build from the .onnx file.",
-            )
-        layers.append((layer.keys.shape[1], layer.keys.shape[3], layer.values.shape[3]))
+    """The shape of a cache that a model has just filled. A layer that looks back over a window only keeps everything
+    here: the mask hides what lies before the window."""
+    reason = unfixed(cache)
+    if reason is not None:
+        raise InputError(
+            f"the cache of {owner} cannot be exported with a fixed size",
+            cause=reason,
+            fix="Export the model without its cache elsewhere and build from the .onnx file.",
+        )
+    layers = [(layer.keys.shape[1], layer.keys.shape[3], layer.values.shape[3]) for layer in cache.layers]
     return CacheShape(tuple(layers), length)
+
+
+def unfixed(cache: Any) -> str | None:
+    """Why a cache cannot have a fixed size here; None when it can."""
+    if not getattr(cache, "layers", None):
+        return "the model fills none that its answer names"
+    plain = (cache_utils.DynamicLayer, cache_utils.DynamicSlidingWindowLayer)
+    other = next((layer for layer in cache.layers if type(layer) not in plain), None)
+    if other is not None:
+        return f"it uses {type(other).__name__}, not plain attention layers"
+    return None if all(layer.is_initialized for layer in cache.layers) else "some of its layers hold nothing"
 
 
 def static_cache(shape: CacheShape, tensors: Sequence[torch.Tensor], position: torch.Tensor) -> Any:

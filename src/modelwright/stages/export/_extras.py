@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from modelwright._dataclass import dataclass
-from modelwright.stages.export._inputs import image_input, text_inputs
+from modelwright.stages.export._inputs import image_input, text_inputs, token_fill
 from modelwright.stages.export._load import Loaded
 from modelwright.stages.export._values import ExportParams
 from modelwright.vocabulary import Fill, InputSpec, TensorSpec
@@ -15,6 +15,8 @@ from modelwright.vocabulary import Fill, InputSpec, TensorSpec
 _IDS = "input_ids"
 # Boxes are given in thousandths of a page.
 _PAGE = 1001
+_WRITTEN = 16
+_SOUND = ("input_features", "input_values")
 _TYPES = {"token_type": "type_vocab_size"}
 
 
@@ -38,6 +40,8 @@ def extra(name: str, inputs: InputSpec, loaded: Loaded, params: ExportParams) ->
     make = _MAKERS.get(name)
     if make is not None:
         return make(inputs, loaded, params)
+    if name.endswith("_input_ids"):
+        return _more_tokens(name, inputs, loaded)
     return _typed_tokens(name, inputs, loaded) if name.endswith("_ids") else None
 
 
@@ -54,7 +58,26 @@ def _picture(_: InputSpec, loaded: Loaded, params: ExportParams) -> Extra:
 
 
 def _mask(inputs: InputSpec, _: Loaded, __: ExportParams) -> Extra | None:
-    return _beside_tokens("attention_mask", inputs, Fill("ones"), Fill("integers", 0, 2))
+    found = _beside_tokens("attention_mask", inputs, Fill("ones"), Fill("integers", 0, 2))
+    return found or _whole("attention_mask", inputs)
+
+
+def _whole(name: str, inputs: InputSpec) -> Extra | None:
+    """That all of a sound counts, for a model that does not take this for granted."""
+    sound = next((spec for spec in inputs if spec.name in _SOUND), None)
+    if sound is None:
+        return None
+    sizes = (sound.sizes[0], max(sound.sizes[1:]))
+    spec = TensorSpec(name, "int64", (sound.shape[0], sizes[1]), sizes, Fill("ones"))
+    return Extra(spec, Fill("ones"), only_if_needed=True)
+
+
+def _observed(inputs: InputSpec, _: Loaded, __: ExportParams) -> Extra | None:
+    """A value for every time, none of them missing."""
+    values = next((spec for spec in inputs if spec.name == "past_values"), None)
+    if values is None:
+        return None
+    return Extra(replace(values, name="past_observed_mask", fill=Fill("ones")), Fill("ones"), only_if_needed=True)
 
 
 def _boxes(inputs: InputSpec, loaded: Loaded, _: ExportParams) -> Extra | None:
@@ -67,12 +90,32 @@ def _boxes(inputs: InputSpec, loaded: Loaded, _: ExportParams) -> Extra | None:
     return replace(found, spec=replace(spec, shape=(*spec.shape, 4), sizes=(*spec.sizes, 4)))
 
 
-def _decoder_tokens(inputs: InputSpec, _: Loaded, __: ExportParams) -> Extra | None:
-    ids = _ids(inputs)
+def _decoder_tokens(inputs: InputSpec, loaded: Loaded, params: ExportParams) -> Extra | None:
+    ids = _ids(inputs) or _written(inputs, loaded)
     if ids is None:
         return None
     fill = replace(ids.fill, last=None)
     return Extra(replace(ids, name="decoder_input_ids", fill=fill), fill, only_if_needed=True)
+
+
+def _more_tokens(name: str, inputs: InputSpec, loaded: Loaded) -> Extra | None:
+    """A second text, for a part of the model with a vocabulary of its own: `qformer_input_ids`."""
+    part = getattr(loaded.config, f"{name.removesuffix('_input_ids')}_config", None)
+    ids = _ids(inputs) or _written(inputs, loaded)
+    if not getattr(part, "vocab_size", None) or ids is None:
+        return None
+    fill = token_fill(part)
+    return Extra(replace(ids, name=name, fill=fill), fill, only_if_needed=True)
+
+
+def _written(inputs: InputSpec, loaded: Loaded) -> TensorSpec | None:
+    """What a decoder has written so far about a picture or a sound."""
+    text = loaded.config.get_text_config(decoder=True)
+    size = getattr(text, "decoder_vocab_size", None) or getattr(text, "vocab_size", None)
+    if size is None or not inputs:
+        return None
+    sizes = (inputs[0].sizes[0], _WRITTEN)
+    return TensorSpec(_IDS, "int64", (inputs[0].shape[0], _WRITTEN), sizes, token_fill(text, vocabulary=size))
 
 
 def _typed_tokens(name: str, inputs: InputSpec, loaded: Loaded) -> Extra | None:
@@ -106,4 +149,6 @@ _MAKERS: Mapping[str, _Make] = {
     "attention_mask": _mask,
     "bbox": _boxes,
     "decoder_input_ids": _decoder_tokens,
+    "input_features_mask": lambda inputs, _, __: _whole("input_features_mask", inputs),
+    "past_observed_mask": _observed,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
@@ -43,7 +44,7 @@ def image_input(loaded: Loaded, params: ExportParams, *, config: Any = None) -> 
     loaded.size("height", height, origin)
     loaded.size("width", width, origin)
     channels = _setting(config, "num_channels") or 3
-    return _batched("pixel_values", "float32", (channels, height, width), params, Fill("normal"))
+    return batched("pixel_values", "float32", (channels, height, width), params, Fill("normal"))
 
 
 def audio_input(loaded: Loaded, params: ExportParams) -> TensorSpec:
@@ -52,13 +53,13 @@ def audio_input(loaded: Loaded, params: ExportParams) -> TensorSpec:
     mels = int(getattr(config, "num_mel_bins", 0))
     if loaded.model.main_input_name == "input_features":
         frames = loaded.size("frames", 2 * config.max_source_positions, "the configuration")
-        return _batched("input_features", "float32", (mels, frames), params, Fill("normal"))
+        return batched("input_features", "float32", (mels, frames), params, Fill("normal"))
     if mels and getattr(config, "max_length", None):
-        return _batched("input_values", "float32", (config.max_length, mels), params, Fill("normal"))
+        return batched("input_values", "float32", (config.max_length, mels), params, Fill("normal"))
     said = params.audio_samples
     samples = said or int(loaded.processor.get("sampling_rate", _SAMPLES))
     loaded.size("audio_samples", samples, GUESS if said is None else "as asked")
-    return _batched("input_values", "float32", (samples,), params, Fill("normal"))
+    return batched("input_values", "float32", (samples,), params, Fill("normal"))
 
 
 def patch_inputs(loaded: Loaded, params: ExportParams) -> InputSpec:
@@ -68,14 +69,14 @@ def patch_inputs(loaded: Loaded, params: ExportParams) -> InputSpec:
     width = 2 + vision.patch_embed_hidden_size
     patches = Fill("indexed_patches", high=vision.seq_len)
     return (
-        _batched("flattened_patches", "float32", (count, width), params, patches),
-        _batched("attention_mask", "int64", (count,), params, Fill("ones")),
+        batched("flattened_patches", "float32", (count, width), params, patches),
+        batched("attention_mask", "int64", (count,), params, Fill("ones")),
     )
 
 
 def model_inputs(loaded: Loaded, params: ExportParams) -> InputSpec:
     """What the whole model takes, by the input it names as its main one."""
-    main = loaded.model.main_input_name
+    main = main_name(loaded.model)
     if main == "pixel_values":
         return (image_input(loaded, params),)
     if main in ("input_values", "input_features"):
@@ -89,6 +90,12 @@ def model_inputs(loaded: Loaded, params: ExportParams) -> InputSpec:
         cause="only text, images, audio and patches are known",
         fix="Export it yourself and build from the .onnx file.",
     )
+
+
+def main_name(model: Any) -> str:
+    """Of several main inputs, the first."""
+    named: str | list[str] = getattr(model, "main_input_name", "input_ids")
+    return named if isinstance(named, str) else named[0]
 
 
 def token_fill(*configs: Any, vocabulary: int | None = None, pools: bool = False) -> Fill:
@@ -161,6 +168,23 @@ def forward_names(model: Any) -> frozenset[str]:
     return frozenset(inspect.signature(model.forward).parameters)
 
 
+def setting(config: Any, *names: str) -> Any:
+    """The first of these settings that the configuration, or else any part of it, has a value for."""
+    for part in _parts(config):
+        for name in names:
+            value = getattr(part, name, None)
+            if value is not None:
+                return value
+    return None
+
+
+def _parts(config: Any) -> Iterator[Any]:
+    yield config
+    for value in vars(config).values():
+        if hasattr(value, "to_dict") and hasattr(value, "model_type"):
+            yield from _parts(value)
+
+
 def _setting(config: Any, name: str) -> Any:
     """A value of the configuration or of the vision part inside it."""
     for part in (config, *(getattr(config, key, None) for key in ("vision_config", "encoder", "backbone_config"))):
@@ -178,13 +202,13 @@ def _token(config: Any, name: str) -> int | None:
 
 
 def _matrix(name: str, length: int, params: ExportParams, fill: Fill) -> TensorSpec:
-    spec = _batched(name, "int64", (length,), params, fill)
+    spec = batched(name, "int64", (length,), params, fill)
     if "sequence" not in params.dynamic_axes:
         return spec
     return TensorSpec(name, spec.dtype, (spec.shape[0], "sequence"), spec.sizes, fill)
 
 
-def _batched(name: str, dtype: str, rest: tuple[int, ...], params: ExportParams, fill: Fill) -> TensorSpec:
+def batched(name: str, dtype: str, rest: tuple[int, ...], params: ExportParams, fill: Fill) -> TensorSpec:
     if "batch" in params.dynamic_axes:
         return TensorSpec(name, dtype, ("batch", *rest), (_TRACED_BATCH, *rest), fill)
     return TensorSpec(name, dtype, (1, *rest), (1, *rest), fill)

@@ -6,6 +6,7 @@ does not compute them again for every token.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
@@ -18,10 +19,12 @@ from modelwright.stages.export._cached import (
     static_cache,
     tensors_of,
 )
-from modelwright.stages.export._inputs import model_inputs, position_limit, token_fill
+from modelwright.stages.export._inputs import position_limit, token_fill
+from modelwright.stages.export._layouts import Layout, fitting, layouts
 from modelwright.stages.export._load import Loaded
-from modelwright.stages.export._owed import complete, left_out
-from modelwright.stages.export._part import Part, Tensors, tensors_from
+from modelwright.stages.export._owed import left_out
+from modelwright.stages.export._part import Part, Run, Tensors, tensors_from
+from modelwright.stages.export._single import uncached_part
 from modelwright.stages.export._values import ExportParams, Link
 from modelwright.vocabulary import GUESS, Fill, InputSpec, TensorSpec, static
 
@@ -42,7 +45,12 @@ _FED = ("decoder_input_ids", "decoder_attention_mask")
 
 def seq2seq_parts(loaded: Loaded, params: ExportParams) -> tuple[tuple[Part, ...], tuple[Link, ...]]:
     refuse_dynamic(params, "an encoder-decoder with a cache")
-    halves = _Halves(loaded, params)
+    try:
+        halves = _Halves(loaded, params)
+    except UsageError:
+        raise
+    except Exception as error:  # noqa: BLE001 - models raise anything; it becomes the reason why there is no cache
+        return (uncached_part(loaded, params, error),), ()
     encoder = Part(ENCODER, loaded.model, halves.encode, halves.inputs, left_out=halves.left_out)
     past, present = halves.shape.names("past"), halves.shape.names("present")
     unfed = [item for item in left_out(loaded.model.forward, _FED) if item.argument.startswith("decoder_")]
@@ -66,9 +74,8 @@ class _Halves:
 
     def __init__(self, loaded: Loaded, params: ExportParams) -> None:
         self.model = loaded.model
-        encoder = loaded.model.get_encoder()
-        owed = complete(encoder.forward, self._encoded, model_inputs(loaded, params), loaded, params)
-        self.inputs, self.left_out = owed.inputs, owed.left_out
+        found = fitting(loaded.model.get_encoder(), self._encoded_with, self._layouts(loaded, params), loaded, params)
+        self.inputs, self.left_out = found.inputs, found.left_out
         self.masked = any(spec.name == "attention_mask" for spec in self.inputs)
         hidden, cache = self._trial()
         self.length = cache_length(loaded, params)
@@ -95,6 +102,13 @@ class _Halves:
             decoder_attention_mask=torch.ones(1, self.length, dtype=torch.int64),
         )
         return {"logits": outputs.logits, **tensors_of(past, "present")}
+
+    def _layouts(self, loaded: Loaded, params: ExportParams) -> Iterator[Layout]:
+        """Of what the whole model takes: its encoder may call that otherwise, and cannot be given what is fixed."""
+        return (layout for layout in layouts(self.model, loaded, params) if not layout.fixed)
+
+    def _encoded_with(self, _: Mapping[str, Any]) -> Run:
+        return self._encoded
 
     def _encoded(self, inputs: Tensors) -> Tensors:
         return {HIDDEN: self.model.get_encoder()(**inputs).last_hidden_state}

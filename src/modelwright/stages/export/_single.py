@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
-from modelwright.errors import InputError
+from modelwright.errors import InputError, WrightError
 from modelwright.stages.export._family import family
-from modelwright.stages.export._inputs import image_input, model_inputs, text_inputs
-from modelwright.stages.export._load import Loaded
+from modelwright.stages.export._inputs import forward_names, image_input, text_inputs
+from modelwright.stages.export._layouts import fitting, layouts
+from modelwright.stages.export._load import Loaded, first_line
 from modelwright.stages.export._owed import complete
-from modelwright.stages.export._part import MODEL, Part, Tensors
-from modelwright.stages.export._values import ExportParams
+from modelwright.stages.export._part import MODEL, Part, Run, Tensors
+from modelwright.stages.export._values import ExportParams, LeftOut
 
 if TYPE_CHECKING:
     import torch
@@ -29,21 +34,42 @@ _WANTED: dict[str, tuple[str, ...]] = {
     "image-feature-extraction": ("last_hidden_state", "pooler_output"),
     "audio-xvector": ("logits", "embeddings"),
 }
+# What a model says about its own workings, beside its answer.
+_INNER = re.compile(r"loss|hidden_states?$|attentions?$|past_key_values|cache|router|^mems$|_params$")
 
 
-def single_part(loaded: Loaded, params: ExportParams) -> Part:
+def single_part(loaded: Loaded, params: ExportParams, **options: Any) -> Part:
     """The whole model; of an encoder-decoder whose features are wanted, the encoder."""
     model = loaded.model
     if getattr(loaded.config, "is_encoder_decoder", False) and params.task == "feature-extraction":
         model = model.get_encoder()
     wanted, answers = _WANTED.get(params.task, ("logits",)), family(loaded.config.model_type).answers
+    options = _taken(model, {**_plain(model), **options})
 
-    def run(tensors: Tensors) -> Tensors:
-        output = model(**tensors, **_plain(model))
-        return _tensors(model, output, wanted) if answers is None else answers(output)
+    def run_with(fixed: dict[str, Any]) -> Run:
+        def run(tensors: Tensors) -> Tensors:
+            output = model(**tensors, **fixed, **options)
+            return _tensors(model, output, wanted) if answers is None else answers(output)
 
-    owed = complete(model.forward, run, model_inputs(loaded, params), loaded, params)
-    return Part(MODEL, model, run, owed.inputs, left_out=owed.left_out)
+        return run
+
+    found = fitting(model, run_with, layouts(model, loaded, params), loaded, params)
+    traced = run_with(found.prepared)
+    reference = run_with(found.fixed) if found.fixed else None
+    return Part(MODEL, model, traced, found.inputs, reference, found.left_out)
+
+
+def uncached_part(loaded: Loaded, params: ExportParams, error: Exception) -> Part:
+    """The whole model at each run, with what kept its cache from having a fixed size. Where that does not do either,
+    it is this error that is said."""
+    part = None
+    with contextlib.suppress(Exception):  # models raise anything, and what went wrong first says more
+        part = single_part(loaded, params, use_cache=False)
+    if part is None:
+        raise error
+    said = error.cause if isinstance(error, WrightError) else first_line(error)
+    reason = f"without a cache each run computes the whole text: {said}"
+    return replace(part, left_out=(*part.left_out, LeftOut("past_key_values", reason)))
 
 
 def tower_parts(loaded: Loaded, params: ExportParams) -> tuple[Part, Part]:
@@ -66,11 +92,10 @@ def tower_parts(loaded: Loaded, params: ExportParams) -> tuple[Part, Part]:
 
 
 def _tensors(model: Any, output: Any, wanted: tuple[str, ...]) -> dict[str, torch.Tensor]:
-    found: dict[str, torch.Tensor] = {}
-    for name in wanted:
-        value = output.get(name)
-        if isinstance(value, torch.Tensor):
-            found[name] = value
+    """What the task is asked for; where the model calls its answer otherwise, all of its answer."""
+    named = dict(_named(output))
+    found = {name: named[name] for name in wanted if name in named}
+    found = found or {name: value for name, value in named.items() if not _INNER.search(name)}
     if not found:
         raise InputError(
             f"{type(model).__name__} does not return {' or '.join(wanted)}",
@@ -80,6 +105,16 @@ def _tensors(model: Any, output: Any, wanted: tuple[str, ...]) -> dict[str, torc
     return found
 
 
+def _named(output: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    if isinstance(output, torch.Tensor):
+        output = {"output": output}
+    elif isinstance(output, tuple | list):
+        output = {f"output_{index}": value for index, value in enumerate(output)}
+    for name, value in output.items():
+        if isinstance(value, torch.Tensor) and not value.is_complex():
+            yield name, value
+
+
 def _pooled(output: Any) -> torch.Tensor:
     """Feature getters return the embedding itself or an output that holds it, depending on the version."""
     return output if isinstance(output, torch.Tensor) else output.pooler_output
@@ -87,3 +122,9 @@ def _pooled(output: Any) -> torch.Tensor:
 
 def _plain(model: Any) -> dict[str, Any]:
     return {"use_cache": False} if getattr(model.config, "is_encoder_decoder", False) else {}
+
+
+def _taken(model: Any, options: dict[str, Any]) -> dict[str, Any]:
+    """Some heads set an option themselves and take it from nobody."""
+    named = forward_names(model)
+    return {name: value for name, value in options.items() if name in named}
