@@ -45,6 +45,7 @@ PROOFS = (
     "farm_cluster",
     "matrix_kills",
     "breadth",
+    "scale",
 )
 
 
