@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from modelwright._json import dumps
 from modelwright._lazy import lazy
@@ -22,7 +22,7 @@ from modelwright.errors import InputError
 from modelwright.graph import Graph, load, summary
 from modelwright.models import sizes_in
 from modelwright.vocabulary import Data, OnProgress, PixelInputs
-from modelwright.worker import progress, run, task
+from modelwright.worker import Task, Worker, progress, run, task
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,14 +33,16 @@ else:
 # Seconds between two samples.
 _PATIENCE_S = 600.0
 Arrays = Mapping[str, "NDArray[Any]"]
+T = TypeVar("T")
 
 
 class _Drawings:
-    """What was drawn in this command, in folders that last as long as it does."""
+    """What was drawn in this command, in folders that last as long as it does, and the child that looks into data."""
 
     def __init__(self, stack: contextlib.ExitStack, place: Path) -> None:
         self._stack, self._place = stack, place
         self._found: dict[tuple[Data, int], Drawn] = {}
+        self.reader = stack.enter_context(Worker())
 
     def draw(self, data: Data, count: int, on_progress: OnProgress | None) -> Drawn:
         if (data, count) not in self._found:
@@ -54,7 +56,8 @@ _drawings: ContextVar[_Drawings | None] = ContextVar("what was drawn", default=N
 
 @contextlib.contextmanager
 def drawing(place: Path) -> Iterator[None]:
-    """The user's own code is started once inside, whoever asks for its samples: for their sizes, for every target."""
+    """The user's own code is started once inside, whoever asks for its samples: for their sizes, for every target. What
+    is in files is looked into by one child, whose imports many models share."""
     with contextlib.ExitStack() as stack:
         before = _drawings.set(_Drawings(stack, place))
         try:
@@ -83,6 +86,12 @@ def draw(source: DataSource, count: int, folder: Path, on_progress: OnProgress |
     return replace(source, drawn=_draw(source.data, count, folder, on_progress))
 
 
+def _read(call: Task[T]) -> T:
+    shared = _drawings.get()
+    execute = run if shared is None else shared.reader.run
+    return execute(call, timeout=_PATIENCE_S).unwrap()
+
+
 def _draw(data: Data, count: int, folder: Path, on_progress: OnProgress | None) -> Drawn:
     return run(draw_rows.call(data, str(folder), count), timeout=_PATIENCE_S, on_progress=on_progress).unwrap()
 
@@ -90,12 +99,12 @@ def _draw(data: Data, count: int, folder: Path, on_progress: OnProgress | None) 
 def data_sizes(data: Data, model: Path, count: int, pixels: PixelInputs | None = None) -> dict[str, int]:
     """The symbolic dimensions that the first sample shows; `count` of them will be needed. `pixels` is how the finished
     model takes its images."""
-    return run(read_sizes.call(_once(data, count), str(model), pixels), timeout=_PATIENCE_S).unwrap()
+    return _read(read_sizes.call(_once(data, count), str(model), pixels))
 
 
 def data_shapes(data: Data, count: int) -> dict[str, tuple[int, ...]]:
     """The arrays that a row of the data holds as it is, by name; `count` rows will be needed."""
-    return run(read_shapes.call(_once(data, count)), timeout=_PATIENCE_S).unwrap()
+    return _read(read_shapes.call(_once(data, count)))
 
 
 def _once(data: Data, count: int) -> DataSource:
@@ -107,7 +116,7 @@ def try_data(source: DataSource, model: Path | None = None, pixels: PixelInputs 
     """Raise what is wrong with the data now, before anything expensive: with its first sample as the finished model
     takes it, or with its first row where there is no model yet."""
     if not source.random:
-        run(try_first.call(source, None if model is None else str(model), pixels), timeout=_PATIENCE_S).unwrap()
+        _read(try_first.call(source, None if model is None else str(model), pixels))
 
 
 def first_feeds(

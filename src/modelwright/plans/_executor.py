@@ -54,15 +54,20 @@ class LocalExecutor:
             while not schedule.finished:
                 ended = [result for node in schedule.ready() if (result := at_once(node, schedule, store)) is not None]
                 if not ended:
-                    self._start(schedule, crew, history)
+                    self._start(schedule.ready(), schedule, crew, history)
                     ended = crew.wait()
                 for result in ended:
-                    schedule.end(result)
+                    schedule.let_go(result)
+                # Whoever is free goes on before anybody looks at what has ended: that may take a while.
+                able = (node for node in schedule.ready() if at_once(node, schedule, store) is None)
+                self._start(list(able), schedule, crew, history)
+                for result in ended:
+                    schedule.tell(result)
                     yield result
 
-    def _start(self, schedule: NodeSchedule, crew: _Crew, history: History) -> None:
+    def _start(self, nodes: Sequence[AnyNode], schedule: NodeSchedule, crew: _Crew, history: History) -> None:
         """As many as there are cores and memory for, the first ones first."""
-        ready = [(node, schedule.models(node)) for node in schedule.ready()]
+        ready = [(node, schedule.models(node)) for node in nodes]
         share = crew.share(len(ready))
         for node, models in ready:
             demand = _demand(history, node, models)
@@ -105,8 +110,8 @@ class _Crew:
         self._cores = cores
         self._on_progress = on_progress
         self._speaking = threading.Lock()
-        # A thread for every node, and for every child that gets ready.
-        self._threads = concurrent.futures.ThreadPoolExecutor(2 * cores, thread_name_prefix="node")
+        self._threads = concurrent.futures.ThreadPoolExecutor(cores, thread_name_prefix="node")
+        self._preparing = concurrent.futures.ThreadPoolExecutor(cores, thread_name_prefix="prepare")
         self._running: dict[concurrent.futures.Future[NodeResult], int] = {}
         self._ready: dict[Worker, concurrent.futures.Future[None]] = {}
         self._free: list[Worker] = []
@@ -121,7 +126,8 @@ class _Crew:
     ) -> None:
         """Children that are still at work are ended first: a call in a child cannot be waited for with ctrl-C."""
         self._over = True
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._threads, self._preparing):
+            threads.shutdown(wait=False, cancel_futures=True)
         both: list[concurrent.futures.Future[Any]] = [*self._running, *self._ready.values()]
         left = {future for future in both if not future.done()}
         while left:
@@ -129,6 +135,7 @@ class _Crew:
                 worker.interrupt()
             left = concurrent.futures.wait(left, timeout=_INTERRUPT_S).not_done
         self._threads.shutdown()
+        self._preparing.shutdown()
         for worker in self._free:
             worker.close()
 
@@ -138,24 +145,27 @@ class _Crew:
         return None if beside <= 1 else max(1, self._cores // beside)
 
     def admits(self, demand: int, memory: int) -> bool:
+        """As many as there are cores, and as many more that wait for one: they begin without being told to."""
         held = sum(self._running.values())
-        return not self._running or (len(self._running) < self._cores and held + demand <= memory)
+        return not self._running or (len(self._running) < 2 * self._cores and held + demand <= memory)
 
     def start(self, node: AnyNode, models: Mapping[str, Model], share: int | None, demand: int) -> None:
         # What the user said about limits belongs to the context of the caller.
         context = contextvars.copy_context()
-        self._running[self._threads.submit(context.run, self._work, node, models, share)] = demand
+        waits = len(self._running) >= self._cores
+        self._running[self._threads.submit(context.run, self._work, node, models, None if waits else (share,))] = demand
 
     def prepare(self, coming: Sequence[AnyNode], memory: int) -> None:
         """Children for nodes that will run side by side as soon as those at work end: cores that are free import what
         they need meanwhile."""
         able = [node.stage for node in coming if node.stage.imports and not node.stage.alone]
-        for number, stage in enumerate(able[len(self._running) + len(self._free) : self._cores], 1):
+        busy = min(len(self._running), self._cores)
+        for number, stage in enumerate(able[busy + len(self._free) : self._cores], 1):
             if not self.admits(number * _GUESS_BASE, memory):
                 return
             worker = Worker()
             self._free.append(worker)
-            ready = self._threads.submit(worker.get_ready, stage.task.call(), stage.imports, stage.patience_s)
+            ready = self._preparing.submit(worker.get_ready, stage.task.call(), stage.imports, stage.patience_s)
             self._ready[worker] = ready
 
     def wait(self) -> list[NodeResult]:
@@ -165,7 +175,9 @@ class _Crew:
             del self._running[future]
         return [future.result() for future in done]
 
-    def _work(self, node: AnyNode, models: Mapping[str, Model], share: int | None) -> NodeResult:
+    def _work(self, node: AnyNode, models: Mapping[str, Model], said: tuple[int | None] | None) -> NodeResult:
+        """Of one that had to wait, what it shares the cores with is known when it begins."""
+        (share,) = said if said is not None else (self.share(0),)
         with self._worker(node) as worker, sharing(share):
             try:
                 return NodeResult(node, run_node(self._store, node, models, self._tell, worker))

@@ -70,12 +70,16 @@ class NodeSchedule:
         self._begun.add(node.id)
 
     def end(self, result: NodeResult) -> None:
+        self.let_go(result)
+        self.tell(result)
+
+    def let_go(self, result: NodeResult) -> None:
+        """What depends on it may begin, also before whoever made the plan is told."""
         self.results[result.node.id] = result
         self._begun.discard(result.node.id)
         del self._waiting[result.node.id]
-        self._tell(result)
 
-    def _tell(self, result: NodeResult) -> None:
+    def tell(self, result: NodeResult) -> None:
         """What is wanted because of it comes behind what is there."""
         if self._after is not None:
             self._add(self._after(result))
@@ -88,7 +92,7 @@ class NodeSchedule:
         fresh = tuple(node for node in new.values() if node.id not in self.results and node.id not in self._waiting)
         self._waiting.update((node.id, node) for node in _longest_ways_first(fresh))
         for result in ended:
-            self._tell(result)
+            self.tell(result)
 
 
 def _longest_ways_first(nodes: tuple[AnyNode, ...]) -> list[AnyNode]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from modelwright.testing._executor_tasks import TextOutcome, TextParams
 from modelwright.vocabulary import Progress
 
 AnyNode = Node[Any, Any]
+_PATIENCE_S = 60.0
 
 
 class ExecutorSuite:
@@ -91,6 +93,18 @@ class ExecutorSuite:
         # The first had ended when it was wanted once more, so it is told of again.
         assert sorted(told_of) == sorted([first.id, first.id, other.id, after.id])
 
+    def test_the_work_goes_on_while_somebody_looks_at_what_has_ended(self, executor: Executor, store: Store) -> None:
+        first = node(tasks.WRITE, "a")
+        after = node(tasks.WRITE, "b", before=first)
+        made: list[int] = []
+
+        def look(result: NodeResult) -> tuple[AnyNode, ...]:
+            made.append(_entries(store, 2 if result.node.id == first.id else 0))
+            return ()
+
+        list(executor.run(Plan({"a": (after,)}, look), store))
+        assert made[0] == 2
+
     def test_who_stops_looking_stops_the_work(self, executor: Executor, store: Store) -> None:
         def stop(progress: Progress) -> None:
             if progress.message == "on it":
@@ -114,6 +128,14 @@ def node(stage: Any, text: str = "x", *, passes: bool = True, before: AnyNode | 
 def run(executor: Executor, store: Store, *wanted: AnyNode) -> dict[str, NodeResult]:
     plan = Plan({str(number): (one,) for number, one in enumerate(wanted)})
     return {result.node.id: result for result in executor.run(plan, store)}
+
+
+def _entries(store: Store, count: int) -> int:
+    """How many there are, as soon as there are so many, or when nobody makes them."""
+    until = time.monotonic() + _PATIENCE_S
+    while len(store.entries()) < count and time.monotonic() < until:
+        time.sleep(0.02)
+    return len(store.entries())
 
 
 def produced(results: dict[str, NodeResult]) -> list[bool]:

@@ -1,5 +1,7 @@
 """Plans done in real children."""
 
+import time
+
 import pytest
 
 from modelwright.plans import History, LocalExecutor, Node, Plan, Ref, foresee, run_all
@@ -42,6 +44,22 @@ def test_independent_nodes_run_side_by_side_and_share_the_cores(store, tmp_path)
 def test_a_node_alone_has_all_cores(store):
     (result,) = run(store, node(tasks.write), cores=2).values()
     assert result.done.outcome.cpus is None
+
+
+def test_what_waits_for_a_core_begins_without_being_told_to_and_has_all_cores_if_nothing_runs_beside_it(store):
+    three = [node(tasks.write, text) for text in "abc"]
+    made, until = [], time.monotonic() + 60
+
+    def look(_):
+        while len(store.entries()) < 3 and time.monotonic() < until:
+            time.sleep(0.02)
+        made.append(len(store.entries()))
+        return ()
+
+    plan = Plan({"all": tuple(three)}, look)
+    results = list(LocalExecutor(cores=1).run(plan, store))
+    assert made[0] == 3
+    assert [one.done.outcome.cpus for one in results] == [None, None, None]
 
 
 @pytest.mark.parametrize("limits", [{"cores": 1}, {"cores": 2, "memory": 1}])

@@ -8,7 +8,7 @@ import contextvars
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -65,13 +65,15 @@ class DaskExecutor:
             while not schedule.finished:
                 ended = [result for node in schedule.ready() if (result := at_once(node, schedule, store)) is not None]
                 if not ended:
-                    for node in schedule.ready():
-                        if dispatch.admits(node):
-                            schedule.begin(node)
-                            dispatch.start(node, schedule.models(node))
+                    dispatch.start_all(schedule.ready(), schedule)
                     ended = dispatch.wait()
                 for result in ended:
-                    schedule.end(result)
+                    schedule.let_go(result)
+                # Machines that are free go on before anybody looks at what has ended: that may take a while.
+                able = (node for node in schedule.ready() if at_once(node, schedule, store) is None)
+                dispatch.start_all(list(able), schedule)
+                for result in ended:
+                    schedule.tell(result)
                     yield result
 
 
@@ -97,6 +99,13 @@ class _Dispatch:
         self._over.set()
         self._errands.stop()
         self._threads.shutdown(cancel_futures=True)
+
+    def start_all(self, nodes: Iterable[AnyNode], schedule: NodeSchedule) -> None:
+        """Those that a machine is free for."""
+        for node in nodes:
+            if self.admits(node):
+                schedule.begin(node)
+                self.start(node, schedule.models(node))
 
     def admits(self, node: AnyNode) -> bool:
         """As many at once as the machines that can do it have slots; one waits where there is none."""
