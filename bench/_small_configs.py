@@ -89,7 +89,7 @@ def _resized(settings: Mapping[Any, Any], rules: tuple[tuple[str, int], ...], sp
         if isinstance(value, dict):
             found[name] = _resized(value, rules, spread)
         elif name in _BY_LAYER and isinstance(value, list | tuple):
-            found[name] = list(value)[:layers]
+            found[name] = _each_kind(value, layers)
         elif name in _UNSAID and value is None:
             found[name] = _UNSAID[name]
         elif name in ("initializer_range", "init_std", "initializer_factor", "init_range") and "factor" not in name:
@@ -116,12 +116,15 @@ def _outlets(settings: Settings) -> Settings:
 
 
 def _kinds(settings: Mapping[Any, Any]) -> int:
-    """How many layers it takes until every kind of layer has occurred; two where all are alike."""
+    """How many layers it takes for one of every kind, and two where all are alike."""
     lists = [value for name, value in settings.items() if name in _BY_LAYER and isinstance(value, list | tuple)]
-    most = 2
-    for value in lists:
-        most = max([most, *(list(value).index(kind) + 1 for kind in set(map(str, value)) if kind in value)])
-    return most
+    return max([2, *(len(dict.fromkeys(value)) for value in lists)])
+
+
+def _each_kind(values: Any, layers: int) -> list[Any]:
+    """One layer of every kind, in their order; the last kind for what is left."""
+    found = list(dict.fromkeys(values))
+    return found + found[-1:] * (layers - len(found))
 
 
 def _fitting(settings: Mapping[Any, Any], rules: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:

@@ -117,7 +117,7 @@ class ExportOutcome:
 
 EXPORT = Stage(
     name="export",
-    version="5",
+    version="6",
     params=ExportParams,
     outcome=ExportOutcome,
     task=RemoteTask("modelwright.stages.export._run:run_export"),
