@@ -136,8 +136,13 @@ def test_a_forged_result_changes_nothing(loopback, cluster, store, monkeypatch, 
     assert store.entries() == ()
 
 
-def test_a_tampered_file_changes_nothing(loopback, cluster, store, monkeypatch):
+@pytest.mark.parametrize("along", [True, False])
+def test_a_tampered_file_changes_nothing(loopback, cluster, store, monkeypatch, along):
+    """Whether it comes with the answer or is fetched."""
     loopback.forget()
+    honest = _hand.Hand.contents
+    lies = lambda hand, reply: {name: b"z" * len(data) for name, data in honest(hand, reply).items()}  # noqa: E731
+    monkeypatch.setattr(_hand.Hand, "contents", lies if along else lambda hand, reply: {})
     monkeypatch.setattr(_hand.Inbox, "get", lambda self, file, offset: b"z" * file.size)
     wanted = node("tampered")
     result = run(cluster, store, wanted)[wanted.id]

@@ -17,15 +17,16 @@ else:
     distributed = lazy("distributed")
 
 
-def run_job(text: str) -> str:
-    """A node, in a thread of the worker."""
+def run_job(text: str) -> tuple[str, dict[str, bytes]]:
+    """A node, in a thread of the worker. A small result comes along."""
     worker = distributed.get_worker()
     job = read(NodeJob, text)
 
     def say(report: Report) -> None:
         worker.log_event(job.topic, written(report))
 
-    return written(hand_of(worker).run(job, worker.address, say))
+    reply = hand_of(worker).run(job, worker.address, say)
+    return written(reply), hand_of(worker).contents(reply)
 
 
 def run_verb(text: str) -> str:

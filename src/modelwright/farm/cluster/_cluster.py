@@ -17,14 +17,17 @@ from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.errors import ExecutionError, StoreError
 from modelwright.farm.cluster import _calls as calls
+from modelwright.farm.cluster._dask import DASK
 from modelwright.farm.cluster._guard import guarded
 from modelwright.farm.cluster._tls import require_tls, security, tls_folder
 from modelwright.farm.cluster._wire import CHUNK, Reply, Report, WorkerFacts, forged, read, written
 from modelwright.store import FileEntry
 
 if TYPE_CHECKING:
+    import dask
     import distributed
 else:
+    dask = lazy("dask")
     distributed = lazy("distributed")
 
 SLOT = "slot"
@@ -60,6 +63,7 @@ class Cluster:
     def __init__(self, scheduler: str, *, tls: Path | None = None) -> None:
         self._stack = contextlib.ExitStack()
         self._stack.enter_context(guarded())
+        self._stack.enter_context(dask.config.set(DASK))
         self._lock = threading.Lock()
         self._known: dict[str, WorkerFacts] = {}
         self._workers: tuple[ClusterWorker, ...] = ()
@@ -164,6 +168,14 @@ class Cluster:
                 hear(read(Report, event[1]))
 
         self.client.subscribe_topic(topic, heard)
+
+
+def keep_content(file: FileEntry, data: bytes, path: Path) -> None:
+    """A file that came along; anything but the content it is called after is refused."""
+    if len(data) != file.size or hashlib.sha256(data).hexdigest() != file.digest:
+        raise forged(f"{file.name} is not what its digest says")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
 
 
 def checked(reply: Reply) -> Reply:

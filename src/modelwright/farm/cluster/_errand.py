@@ -15,7 +15,7 @@ from modelwright._lazy import lazy
 from modelwright.errors import ExecutionError
 from modelwright.farm.cluster import _calls as calls
 from modelwright.farm.cluster._cluster import Cluster, LostWorkerError
-from modelwright.farm.cluster._wire import Reply, Report, read
+from modelwright.farm.cluster._wire import Delivery, Reply, Report, read
 from modelwright.store import FileEntry
 from modelwright.vocabulary import OnProgress, Progress
 
@@ -45,7 +45,7 @@ class Errand:
     text: str
     files: Mapping[str, FileEntry]
     path: Callable[[str], Path | None]
-    call: Callable[[str], str] = calls.run_job
+    call: Callable[[str], Any] = calls.run_job
 
 
 class Errands:
@@ -73,7 +73,7 @@ class Errands:
         for inbox in tuple(self._inboxes.values()):
             inbox.put(OverError)
 
-    def run(self, errand: Errand, places: list[str], needs: Mapping[str, float], tell: OnProgress) -> Reply:
+    def run(self, errand: Errand, places: list[str], needs: Mapping[str, float], tell: OnProgress) -> Delivery:
         """What a machine answered. LostWorkerError when all that could do it are gone."""
         inbox = self._inboxes[errand.id] = queue.Queue()
         future = self._cluster.client.submit(
@@ -124,9 +124,12 @@ class Errands:
                 self._cluster.call(address, calls.stop_job, job)
 
 
-def _answer(future: Any) -> Reply:
+def _answer(future: Any) -> Delivery:
     try:
-        return read(Reply, future.result())
+        found = future.result()
+        text, contents = found if isinstance(found, tuple | list) and len(found) == 2 else (found, {})
+        known = contents.items() if isinstance(contents, dict) else ()
+        return Delivery(read(Reply, text), {name: data for name, data in known if isinstance(data, bytes)})
     except distributed_scheduler.KilledWorker as error:
         raise ExecutionError(
             "the workers that did it died",

@@ -16,11 +16,11 @@ from typing import Any
 
 from modelwright._typed import MisfitError, typed
 from modelwright.errors import ExecutionError, WrightError
-from modelwright.farm.cluster._cluster import SLOT, Cluster, LostWorkerError, checked
+from modelwright.farm.cluster._cluster import SLOT, Cluster, LostWorkerError, checked, keep_content
 from modelwright.farm.cluster._errand import Errand, Errands, OverError
 from modelwright.farm.cluster._freight import Freight, make_job
 from modelwright.farm.cluster._where import AnyNode, Berth, able, berth_for, needs_of
-from modelwright.farm.cluster._wire import NodeAnswer, forged, read, written
+from modelwright.farm.cluster._wire import Delivery, NodeAnswer, forged, read, written
 from modelwright.plans import (
     Model,
     ModelInput,
@@ -168,10 +168,9 @@ class _Dispatch:
                 job = make_job(node, models, freight, berth.key, number, topic)
                 errand = Errand(number, written(job), {file.digest: file for file in job.files}, freight.path)
                 try:
-                    reply = checked(self._errands.run(errand, berth.addresses, self._needs(node), tell))
-                    return self._received(
-                        node, berth, reply.worker, read(NodeAnswer, written(reply.answer)), place, made
-                    )
+                    came = self._errands.run(errand, berth.addresses, self._needs(node), tell)
+                    checked(came.reply)
+                    return self._received(node, berth, came, place, made)
                 except LostWorkerError:
                     tell(Progress("its worker is gone: it is done again elsewhere"))
         raise ExecutionError(
@@ -180,11 +179,10 @@ class _Dispatch:
             fix="look at the workers' logs: it may take their memory",
         )
 
-    def _received(
-        self, node: AnyNode, berth: Berth, address: str, answer: NodeAnswer, place: Path, made: _MadeThere
-    ) -> Produced:
+    def _received(self, node: AnyNode, berth: Berth, came: Delivery, place: Path, made: _MadeThere) -> Produced:
         """The result in this store's terms. Nothing enters it that does not follow from the node, or is not what its
         digest says."""
+        address, answer = came.reply.worker, read(NodeAnswer, written(came.reply.answer))
         if answer.key != berth.key.digest or address not in berth.addresses:
             raise forged(f"the answer is about another {node.stage.name} than was asked for")
         _require_outcome(node, answer)
@@ -198,6 +196,8 @@ class _Dispatch:
                 raise forged(f"{file.name} has a role that no stage gives")
             if self._store.blob(file.digest, file.size) is not None:
                 reused.append(file)
+            elif file.digest in came.contents:
+                keep_content(file, came.contents[file.digest], place / file.name)
             else:
                 self._cluster.fetch(address, file, place / file.name)
         fetched = {file.name: file.role for file in answer.files if file not in reused}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import platform
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,6 +24,7 @@ from modelwright.errors import ExecutionError, UsageError, WrightError
 from modelwright.farm.cluster._freight import CODE, RECEIVED, Stages, Unloading, tree
 from modelwright.farm.cluster._wire import (
     CHUNK,
+    SMALL,
     NodeAnswer,
     NodeJob,
     Reply,
@@ -43,7 +45,8 @@ Say = Callable[[Report], None]
 # Content is asked for again when it does not come: the driver may have missed the first word.
 _ASK_AGAIN_S = 5.0
 _PATIENCE_S = 900.0
-_TELL_S = 0.1
+_TELL_S = 0.5
+_NUMBERS = re.compile("[0-9]+")
 CPU_MARK = "cpu"
 """Where integer kernels decide, a key has a mark of the CPU that has them."""
 
@@ -133,6 +136,14 @@ class Hand:
             return Reply(worker, error=WireError.of(error))
         except StoppedError:
             return Reply(worker, error=WireError.of(_given_up()))
+
+    def contents(self, reply: Reply) -> dict[str, bytes]:
+        """Of a small result, all of it: nobody has to come back for it."""
+        answer = reply.answer
+        if not isinstance(answer, NodeAnswer) or sum(file.size for file in answer.files) > SMALL:
+            return {}
+        paths = {file.digest: self.store.blob(file.digest, file.size) for file in answer.files}
+        return {digest: path.read_bytes() for digest, path in paths.items() if path is not None}
 
     def stop(self, job: str) -> None:
         """End it, also where it waits for a child."""
@@ -309,7 +320,8 @@ class _Teller:
     def __call__(self, progress: Progress) -> None:
         if self._over.is_set():
             raise StoppedError
-        now, what = time.monotonic(), (progress.message, progress.stage)
+        # "sample 7 of 32" is no news beside "sample 6 of 32".
+        now, what = time.monotonic(), (_NUMBERS.sub("", progress.message), progress.stage)
         if what == self._said and now - self._at < _TELL_S:
             return
         self._said, self._at = what, now

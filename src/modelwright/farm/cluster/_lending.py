@@ -63,7 +63,7 @@ def lend(cluster: Cluster, name: str, order: VerbOrder, freight: Freight, tell: 
     errand = Errand(job.id, written(job), {file.digest: file for file in job.files}, freight.path, calls.run_verb)
     tell(Progress(f"asking {machine.name}"))
     try:
-        reply = errands.run(errand, [machine.address], needs, tell)
+        reply = errands.run(errand, [machine.address], needs, tell).reply
     except LostWorkerError:
         raise ExecutionError(
             f"{machine.name} is gone", cause="its worker left the cluster while it was at it", fix="run it again"

@@ -15,6 +15,7 @@ from modelwright._scratch import scratch
 from modelwright.errors import StoreError, UsageError
 from modelwright.farm.cluster._calls import give_hand
 from modelwright.farm.cluster._cluster import DEVICE, SLOT
+from modelwright.farm.cluster._dask import DASK
 from modelwright.farm.cluster._freight import Stages
 from modelwright.farm.cluster._guard import REFUSED, guarded
 from modelwright.farm.cluster._hand import Hand, HandOptions, Lender
@@ -36,12 +37,6 @@ _START_S = "20s"
 _MANY = 1000.0
 # Dask wants to serve pages about itself; they have no route and answer this machine only.
 _NOWHERE = "127.0.0.1:0"
-# A machine that says nothing for a minute is gone, and its work is given to another: dask would wait for up to ten.
-DASK: dict[str, Any] = {
-    "distributed.scheduler.http.routes": [],
-    "distributed.worker.http.routes": [],
-    "distributed.scheduler.worker-ttl": "60s",
-}
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,8 @@ from modelwright.worker import ChildError, FailureKind
 
 T = TypeVar("T")
 CHUNK = 4 << 20
+SMALL = 1 << 20
+"""Results of so many bytes come with the answer that names them."""
 """Files cross in pieces of so many bytes, so that nobody holds a model in memory."""
 # The most exact first: an error arrives as the nearest class that every machine knows.
 _ERRORS: tuple[type[WrightError], ...] = (
@@ -142,6 +144,14 @@ class Reply:
     worker: str
     answer: Any = None
     error: WireError | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Delivery:
+    """A reply, and with it what is small of what it names, by digest: what a machine made is here when it is known."""
+
+    reply: Reply
+    contents: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
