@@ -90,6 +90,8 @@ def _resized(settings: Mapping[Any, Any], rules: tuple[tuple[str, int], ...], sp
             found[name] = _resized(value, rules, spread)
         elif name in _BY_LAYER and isinstance(value, list | tuple):
             found[name] = _each_kind(value, layers)
+        elif isinstance(value, list | tuple) and len(value) == settings.get("num_hidden_layers", 0) > layers:
+            found[name] = list(value)[:layers]
         elif name in _UNSAID and value is None:
             found[name] = _UNSAID[name]
         elif name in ("initializer_range", "init_std", "initializer_factor", "init_range") and "factor" not in name:
@@ -99,11 +101,35 @@ def _resized(settings: Mapping[Any, Any], rules: tuple[tuple[str, int], ...], sp
             found[name] = _at_most(value, next((most for pattern, most in rules if re.search(pattern, name)), None))
     if found.get("head_dim", 0) is None and found.get("num_attention_heads") and found.get("hidden_size"):
         found["head_dim"] = found["hidden_size"] // found["num_attention_heads"]
+    if "rope_parameters" in found and not _whole(settings.get("head_dim")):
+        found = _turned(found)
     return _inside_vocabulary(_outlets(found))
+
+
+def _turned(settings: Settings) -> Settings:
+    """Positions in several directions share the width of a head: their shares follow it."""
+    rope, width, heads = (settings.get(name) for name in ("rope_parameters", "hidden_size", "num_attention_heads"))
+    shares = rope.get("mrope_section") if isinstance(rope, dict) else None
+    if not shares or not _whole(width) or not _whole(heads):
+        return settings
+    part = rope.get("partial_rotary_factor") or 1.0
+    if int(width // heads * part) // 2 == sum(shares):
+        return settings
+    half = int(width // 2 * part) // 2
+    each = half // (len(shares) + 1)
+    shares = [half - each * (len(shares) - 1), *[each] * (len(shares) - 1)]
+    few = {
+        name: min(2, settings[name]) for name in ("num_attention_heads", "num_key_value_heads") if settings.get(name)
+    }
+    return {**settings, **few, "head_dim": width // 2, "rope_parameters": {**rope, "mrope_section": shares}}
 
 
 def _outlets(settings: Settings) -> Settings:
     """Which layers a backbone gives its features from: each stage is still there, single layers may be gone."""
+    deep = settings.get("backbone_out_indices")
+    if isinstance(deep, list | tuple) and _whole(settings.get("num_hidden_layers")):
+        few = list(range(len(deep)))
+        settings = {**settings, "num_hidden_layers": len(deep), "backbone_out_indices": few}
     wanted = settings.get("out_indices")
     staged = any(re.search(r"depths$|hidden_sizes$|layer_repeats$", name) for name in settings)
     if "out_indices" not in settings or staged:

@@ -19,6 +19,8 @@ else:
     torch = lazy("torch")
 
 _SEQUENCE, _IMAGE, _SAMPLES = 128, 224, 16_000
+# A model that reads characters says how many buckets it hashes them into.
+_WORDS = ("vocab_size", "num_hash_buckets")
 _SPECIAL = ("pad_token_id", "bos_token_id", "eos_token_id", "decoder_start_token_id", "mask_token_id")
 # torch.export treats a traced size of 1 as fixed, so a free batch is traced with 2.
 _TRACED_BATCH = 2
@@ -100,7 +102,7 @@ def main_name(model: Any) -> str:
 
 def token_fill(*configs: Any, vocabulary: int | None = None, pools: bool = False) -> Fill:
     """Ids inside the vocabulary without special tokens; a row ends in eos where the model looks for one (`pools`)."""
-    size = vocabulary or next(config.vocab_size for config in configs if getattr(config, "vocab_size", None))
+    size = vocabulary or next(size for config in configs for name in _WORDS if (size := getattr(config, name, None)))
     special = {_token(config, name) for config in configs for name in _SPECIAL}
     avoid = tuple(sorted(token for token in special if token is not None and 0 <= token < size))
     pools = pools or any(getattr(config, "is_encoder_decoder", False) for config in configs)

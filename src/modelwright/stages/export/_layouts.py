@@ -282,7 +282,7 @@ def _codes(model: Any, loaded: Loaded, params: ExportParams) -> Iterator[Layout]
 
 def _embedded(model: Any, loaded: Loaded, params: ExportParams) -> Iterator[Layout]:
     """What another part of the model would hand on: a row of numbers for each place."""
-    names = ("hidden_size", "d_model", "embed_dim", "dim", "input_dim", "encoder_hidden_size")
+    names = ("feature_size", "hidden_size", "d_model", "embed_dim", "dim", "input_dim", "encoder_hidden_size")
     for width in dict.fromkeys(setting(loaded.config, name) for name in names):
         if isinstance(width, int):
             shape = (loaded.size("sequence_length", params.sequence_length or _CONTEXT, GUESS), width)
