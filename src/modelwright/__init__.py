@@ -9,6 +9,8 @@ Every verb is a command of `wright`, takes values, and answers with a frozen `Re
 and shown in a notebook. Nothing is imported before it is used.
 """
 
+import sys
+
 __version__ = "0.1.0"
 
 TYPE_CHECKING = False  # as in typing, which would be half the cost of this module
@@ -120,3 +122,15 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_WHERE})
+
+
+class _FrontDoor(type(sys)):  # type: ignore[misc]
+    """`modelwright.support` is also a room: importing that puts the room in place of the verbs, which are what somebody
+    means who writes the name."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name != "support" or not isinstance(value, type(sys)) or value.__name__ != "modelwright.support":
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _FrontDoor

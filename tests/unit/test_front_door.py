@@ -61,3 +61,13 @@ def test_all_names_are_offered_and_no_others():
 def test_values_are_values():
     assert mw.Data("x.npz", scale=1 / 255) == mw.Data("x.npz", scale=1 / 255)
     assert str(mw.Arm("m.onnx", name="one", threads=1, config={"a": "b"})) == "one=m.onnx@threads=1,config.a=b"
+
+
+def test_support_is_the_verbs_also_after_its_room_was_imported():
+    code = (
+        "import modelwright as mw\n"
+        "import modelwright.support\n"
+        "from modelwright.support import SupportRun\n"
+        "assert mw.support.run.__module__ == 'modelwright.api.support', mw.support\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

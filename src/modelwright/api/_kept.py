@@ -33,6 +33,7 @@ R = TypeVar("R", bound=Result)
 P = ParamSpec("P")
 _NOT_SAID = ("store", "on_progress", "watch")
 _LONGEST = 1000
+_GROUPS = ("kb", "support")
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
     def asked(*args: P.args, **kwargs: P.kwargs) -> R:
         bound = signature.bind(*args, **kwargs)
         words = [repr(value) for value in args] + [f"{name}={value!r}" for name, value in _said(kwargs).items()]
-        call = f"modelwright.{function.__name__}({', '.join(words)})"
+        call = f"modelwright.{_spelt(function)}({', '.join(words)})"
         bound.apply_defaults()
         before = _asked.set(_Asked(bound.arguments, call[:_LONGEST]))
         try:
@@ -67,6 +68,12 @@ def verb(function: Callable[P, R]) -> Callable[P, R]:
             _asked.reset(before)
 
     return asked
+
+
+def _spelt(function: Callable[..., Any]) -> str:
+    """As somebody calls it: some verbs stand together under a name."""
+    group = function.__module__.rpartition(".")[2]
+    return f"{group}.{function.__name__}" if group in _GROUPS else function.__name__
 
 
 def _lent(name: str, arguments: Mapping[str, Any]) -> Result:

@@ -14,6 +14,7 @@ from modelwright.models import FileDigest
 from modelwright.vocabulary import Result, as_data
 
 if TYPE_CHECKING:
+    import modelwright.support as adding
     from modelwright import diagnosis, evaluation, knowledge, measure, models, pipeline, repairs, search
     from modelwright.diagnosis import DebugReport
     from modelwright.evaluation import EvalResult
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from modelwright.repairs import Repaired
     from modelwright.search import TuneResult, TuneSweep
     from modelwright.store import FileEntry
+    from modelwright.support import GateResult, SupportBatch, SupportRun
 else:
     diagnosis = lazy("modelwright.diagnosis")
     evaluation = lazy("modelwright.evaluation")
@@ -32,6 +34,7 @@ else:
     pipeline = lazy("modelwright.pipeline")
     repairs = lazy("modelwright.repairs")
     search = lazy("modelwright.search")
+    adding = lazy("modelwright.support")
 
 _BY_JUDGE = f"judge-{JUDGE_VERSION}"
 
@@ -180,6 +183,28 @@ def _experiment(result: ExperimentResult, given: Mapping[str, Any]) -> Facts:
     )
 
 
+def _support_gate(result: GateResult, given: Mapping[str, Any]) -> Facts:
+    about = RecordedModel("model", _name(given, "model", "model"), ())
+    return Facts("support-1", (about,), (), verdict=RecordedVerdict(result.word, result.by))
+
+
+def _support_run(result: SupportRun, given: Mapping[str, Any]) -> Facts:
+    data = result.claim.data
+    return Facts(
+        "support-1",
+        (RecordedModel("model", result.claim.source.name, ()),),
+        result.claim.targets,
+        () if data is None else (RecordedData(data.asked.source, data.digest),),
+        RecordedVerdict(f"{result.state} at {result.reached or 'no level'}", "support-1"),
+    )
+
+
+def _support_batch(result: SupportBatch, given: Mapping[str, Any]) -> Facts:
+    about = tuple(RecordedModel("model", row.name, ()) for row in result.rows)
+    passed = sum(row.exit_code == 0 for row in result.rows)
+    return Facts("support-1", about, (), verdict=RecordedVerdict(f"{passed} of {len(result.rows)}", "support-1"))
+
+
 KINDS: Mapping[str, Kind] = {
     "perf": Kind(lambda: measure.PerfResult, _perf),
     "compare": Kind(lambda: measure.CompareResult, _compare),
@@ -191,6 +216,9 @@ KINDS: Mapping[str, Kind] = {
     "tune": Kind(lambda: search.TuneResult, _tune),
     "sweep": Kind(lambda: search.TuneSweep, _sweep),
     "experiment": Kind(lambda: knowledge.ExperimentResult, _experiment),
+    "support gate": Kind(lambda: adding.GateResult, _support_gate),
+    "support run": Kind(lambda: adding.SupportRun, _support_run),
+    "support batch": Kind(lambda: adding.SupportBatch, _support_batch),
 }
 
 

@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import MISSING, fields, is_dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,7 @@ _WIDTH, _ID = 100, 12
 
 
 class VerbCall:
-    """A verb of the library and what it is given. What equals the verb's default is not said."""
+    """A verb of the library (`perf`, `support.run`) and what it is given. What equals its default is not said."""
 
     def __init__(self, verb: str, /, *given: Any, **named: Any) -> None:
         self.verb = verb
@@ -44,7 +45,7 @@ class VerbCall:
 
     def run(self, **more: Any) -> Any:
         wanted = {name: value for name, value in more.items() if name in self._defaults()}
-        return getattr(mw, self.verb)(*self.given, **self.named, **wanted)
+        return attrgetter(self.verb)(mw)(*self.given, **self.named, **wanted)
 
     def python(self) -> str:
         """The call as somebody would write it."""
@@ -64,7 +65,7 @@ class VerbCall:
         return words
 
     def _defaults(self) -> dict[str, Any]:
-        found = inspect.signature(getattr(mw, self.verb)).parameters
+        found = inspect.signature(attrgetter(self.verb)(mw)).parameters
         return {name: parameter.default for name, parameter in found.items()}
 
 

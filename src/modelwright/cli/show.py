@@ -30,7 +30,8 @@ else:
     stores = lazy("modelwright.store")
     table = lazy("modelwright.report.table")
 
-_KINDS = ("perf", "compare", "eval", "debug", "repair", "analyze", "build", "tune", "sweep", "experiment")
+_SUPPORT = ("support gate", "support run", "support batch")
+_KINDS = ("perf", "compare", "eval", "debug", "repair", "analyze", "build", "tune", "sweep", "experiment", *_SUPPORT)
 _STDOUT = Path("-")
 
 

@@ -3,7 +3,7 @@
 from modelwright.graph._difference import ModelChange, ModelDifference, difference
 from modelwright.graph._epcontext import EpContextNode
 from modelwright.graph._external import ExternalTensor, external_data, model_bytes
-from modelwright.graph._fingerprint import fingerprint
+from modelwright.graph._fingerprint import fingerprint, structure
 from modelwright.graph._inplace import point_at, with_weights_in_place
 from modelwright.graph._load import Graph, file_stamp, load, shared
 from modelwright.graph._macs import Macs, MacShare, UncountedMacs, count_macs
@@ -56,6 +56,7 @@ __all__ = [
     "point_at",
     "shared",
     "stored_weights",
+    "structure",
     "summary",
     "with_weights_in_place",
     "work_rank",

@@ -40,6 +40,7 @@ else:
 _VERSION = b"modelwright graph 1"
 _FIRST_IR_WITH_PLAIN_INITIALIZERS = 4
 _ABSENT = combine(b"absent")
+_TELLING = frozenset({7, 8, 9})  # INT64, STRING and BOOL of onnx
 
 
 def fingerprint(graph: Graph) -> str:
@@ -47,6 +48,20 @@ def fingerprint(graph: Graph) -> str:
     external_data(graph)
     with TensorDigests(graph) as tensors:
         return _Canon(tensors, graph.path.name).model(graph.model).hex()
+
+
+def structure(graph: Graph) -> str:
+    """The same without the numbers that training or calibration gives: those count by type and shape. Whole numbers of
+    64 bits, truth values and texts count as they are, because they say how a graph works."""
+    external_data(graph)
+    with TensorDigests(graph) as tensors:
+
+        def by_shape(tensor: onnx.TensorProto) -> bytes:
+            if tensor.data_type in _TELLING:
+                return tensors(tensor)
+            return combine(b"%d" % tensor.data_type, *(b"%d" % size for size in tensor.dims))
+
+        return _Canon(by_shape, graph.path.name).model(graph.model).hex()
 
 
 @dataclass(frozen=True)

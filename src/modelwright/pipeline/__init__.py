@@ -48,6 +48,7 @@ from modelwright.pipeline._recipe import (
     read_layer,
     recipe_file,
     toml_text,
+    toml_value,
 )
 from modelwright.pipeline._rehearsal import (
     rehearse,
@@ -108,4 +109,5 @@ __all__ = [
     "resolve_recipe",
     "schema_of",
     "toml_text",
+    "toml_value",
 ]

@@ -102,7 +102,10 @@ def _shown(recipe: Recipe) -> Recipe:
     data = recipe.data
     labels, processor = data.labels and _near(data.labels), data.processor and _near(data.processor)
     near = dataclasses.replace(data, source=_near(data.source), labels=labels, processor=processor)
-    return dataclasses.replace(recipe, data=near)
+    export = recipe.export
+    if export is not None and export.family is not None:
+        export = dataclasses.replace(export, family=_near(export.family))
+    return dataclasses.replace(recipe, data=near, export=export)
 
 
 def _near(text: str) -> str:

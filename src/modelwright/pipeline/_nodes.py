@@ -5,17 +5,18 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from modelwright._dataclass import dataclass
 from modelwright._json import digest
 from modelwright.data import DataSource, specs_as_taken
-from modelwright.models import HfSource
+from modelwright.models import HfSource, file_digest
 from modelwright.pipeline._recipe import Recipe
 from modelwright.plans import Model, ModelInput, Node, Ref
 from modelwright.stages.check import CHECK, CheckOutcome, TargetGate
 from modelwright.stages.compile import COMPILE, CompileOutcome, CompileParams
-from modelwright.stages.export import EXPORT, ExportOutcome, ExportParams
+from modelwright.stages.export import EXPORT, GENERAL, ExportOutcome, ExportParams
 from modelwright.stages.inputs import INPUTS
 from modelwright.stages.optimize import OPTIMIZE, OptimizeOutcome, OptimizeParams, find_pass
 from modelwright.stages.place import CLAIM, ClaimParams
@@ -102,9 +103,15 @@ def export_node(source: HfSource, recipe: Recipe) -> Node[ExportParams, ExportOu
         {},
         source.name,
         given={"source": source},
-        marks={"source": digest(source.identity())},
+        marks={"source": digest(source.identity()), **_family(params)},
         data_bytes=source.weight_bytes(),
     )
+
+
+def _family(params: ExportParams) -> dict[str, str]:
+    """A file of the user's counts by its content."""
+    named = params.family
+    return {} if named in (None, GENERAL) else {"family": file_digest(Path(str(named)))}
 
 
 def optimize_node(

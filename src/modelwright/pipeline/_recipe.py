@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from dataclasses import MISSING, field
 from pathlib import Path
@@ -175,14 +176,13 @@ def _data_table(layer: Layer) -> Layer:
 def toml_text(recipe: Recipe) -> str:
     """The recipe as TOML. A stage that does not run is written as `stage = false`, since TOML has no null."""
     data: Layer = plain(recipe)
-    lines = [
-        f"{key} = {_toml(value)}" for key, value in data.items() if not isinstance(value, dict) and value is not None
-    ]
+    single = {key: value for key, value in data.items() if not isinstance(value, dict) and value is not None}
+    lines = [f"{key} = {toml_value(value)}" for key, value in single.items()]
     lines += [f"{key} = false" for key in _SECTIONS if data[key] is None]
     for key, section in data.items():
         if isinstance(section, dict):
             lines += ["", f"[{key}]"]
-            lines += [f"{name} = {_toml(value)}" for name, value in section.items() if value is not None]
+            lines += [f"{name} = {toml_value(value)}" for name, value in section.items() if value is not None]
     return "\n".join(lines) + "\n"
 
 
@@ -193,13 +193,17 @@ def recipe_file(recipe: Recipe, suffix: str = ".toml") -> str:
     return f"{toml_text(recipe)}\n# {SEAL}\n"
 
 
-def _toml(value: Any) -> str:
+def toml_value(value: Any) -> str:
     """JSON is TOML for strings, numbers, booleans and arrays; tables inside arrays need `=`."""
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{key} = {_toml(item)}" for key, item in value.items()) + " }"
+        return "{ " + ", ".join(f"{_toml_key(key)} = {toml_value(item)}" for key, item in value.items()) + " }"
     if isinstance(value, list):
-        return "[" + ", ".join(_toml(item) for item in value) + "]"
+        return "[" + ", ".join(toml_value(item) for item in value) + "]"
     return json.dumps(value, ensure_ascii=False)
+
+
+def _toml_key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key, ensure_ascii=False)
 
 
 def _explained(error: MisfitError, origin: str) -> InputError:

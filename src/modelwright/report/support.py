@@ -9,7 +9,17 @@ from modelwright._lazy import lazy
 from modelwright.report._tables import Col, fitted
 from modelwright.report._units import human_bytes, human_count
 from modelwright.stages.export import ExportOutline
-from modelwright.support import SupportProbe
+from modelwright.support import (
+    GATE_WORDS,
+    LEVELS,
+    ArmCount,
+    GateResult,
+    LadderRow,
+    SupportBatch,
+    SupportProbe,
+    SupportRun,
+    bound_words,
+)
 
 if TYPE_CHECKING:
     import rich.console
@@ -26,6 +36,18 @@ _EFFORT = {
 }
 _STYLES = {True: "green", False: "red", None: "yellow"}
 _SHOWN = 3
+_TONES = {
+    "pass": "green",
+    "no-delta": "green",
+    "needed": "green",
+    "delta": "green",
+    "fail": "red",
+    "flaky": "red",
+    "blocked": "yellow",
+    "inert": "yellow",
+    "inconclusive": "yellow",
+    "not-reached": "dim",
+}
 
 
 def render_probe(found: SupportProbe, console: rich.console.Console) -> None:
@@ -48,6 +70,77 @@ def render_probe(found: SupportProbe, console: rich.console.Console) -> None:
         console.print(f"next: wright build {found.model} --target cpu -o build", soft_wrap=True)
     elif found.effort == "family":
         console.print("next: docs/adding-a-model.md says what the file holds", soft_wrap=True)
+
+
+def render_gate(found: GateResult, console: rich.console.Console) -> None:
+    rows = [
+        (arm.name, f"{arm.works} of {arm.runs}", _bound(arm), str(arm.graphs), arm.failure or "") for arm in found.arms
+    ]
+    columns = [Col("arm", "name"), Col("builds"), Col("95 %"), Col("graphs"), Col("why not", "text")]
+    console.print(fitted(columns, rows, console.width))
+    line = rich.text.Text("gate        ", style="bold").append(found.word, style=_TONES[found.word])
+    console.print(line.append(f": {GATE_WORDS[found.word]}", style="not bold"), soft_wrap=True)
+    if found.differs:
+        console.print(f"  differs: {', '.join(found.differs)}", soft_wrap=True)
+    if found.inert:
+        console.print(f"  changes nothing: {', '.join(found.inert)}", soft_wrap=True)
+
+
+def _bound(arm: ArmCount) -> str:
+    return bound_words(arm) if arm.runs and arm.works == arm.runs else ""
+
+
+def render_run(found: SupportRun, console: rich.console.Console) -> None:
+    console.print(rich.text.Text("Model      ", style="bold").append(found.claim.source.name, style="not bold"))
+    claimed = f"{found.claim.outcome} up to {found.claim.ceiling}, effort {found.claim.effort}"
+    console.print(rich.text.Text("Claim      ", style="bold").append(claimed, style="not bold"), soft_wrap=True)
+    if found.gate is not None:
+        render_gate(found.gate, console)
+    _rows(found.rows, console)
+    if found.base:
+        console.print("without the contribution:")
+        _rows(found.base, console)
+    if found.gain is not None:
+        console.print(f"gain: {found.gain}", soft_wrap=True)
+    for note in found.notes:
+        console.print(f"note: {note}", soft_wrap=True)
+    met = {True: "shown", False: "not so", None: "open"}[found.claim_met]
+    reached = found.reached or "no level"
+    line = rich.text.Text("reached     ", style="bold").append(
+        f"{reached}, the claim is {met}", style=_STYLES[found.claim_met]
+    )
+    console.print(line)
+
+
+def _rows(rows: tuple[LadderRow, ...], console: rich.console.Console) -> None:
+    shown = [
+        (
+            f"{row.level} {LEVELS[row.level].title}",
+            f"{row.target} {row.precision}",
+            row.component or "whole",
+            rich.text.Text(row.word, style=_TONES[row.word]),
+            "; ".join(row.reasons),
+        )
+        for row in rows
+    ]
+    columns = [Col("level"), Col("case", "text"), Col("part", "text"), Col("word"), Col("because", "text")]
+    console.print(fitted(columns, shown, console.width))
+
+
+def render_batch(found: SupportBatch, console: rich.console.Console) -> None:
+    rows = [
+        (
+            row.name,
+            rich.text.Text(row.state, style=_TONES[row.state]),
+            row.reached or "",
+            row.ceiling,
+            row.gate or "",
+            row.why or "",
+        )
+        for row in found.rows
+    ]
+    columns = [Col("model", "name"), Col("state"), Col("reached"), Col("of"), Col("gate"), Col("why", "text")]
+    console.print(fitted(columns, rows, console.width))
 
 
 def _facts(found: SupportProbe) -> Iterator[tuple[str, str]]:

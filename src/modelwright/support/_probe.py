@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from modelwright._dataclass import dataclass
 from modelwright.errors import InputError, UsageError, WrightError
 from modelwright.models import HfSource, SourceChoices, fetch, read_architecture, resolve
 from modelwright.stages import export as exporting
 from modelwright.stages.export import ExportOutline, ExportParams
+from modelwright.support._words import Effort
 from modelwright.vocabulary import TASKS, Modality, Result, read_task
 from modelwright.worker import run
 
-Effort = Literal["none", "recipe", "family", "shared"]
 _LIMIT_S = 600.0
 _TOKENIZERS = (
     "tokenizer.json",

@@ -517,3 +517,22 @@ def test_twenty_thousand_chained_nodes_in_any_order() -> None:
     backwards.graph.node.extend(nodes)
     assert fingerprint_of(backwards) == fingerprint_of(proto)
     assert fingerprint_of(models.chain(19_999)) != fingerprint_of(proto)
+
+
+def test_the_structure_is_the_same_for_other_weights_and_another_one_for_other_shapes(tmp_path: Path) -> None:
+    def net(seed: int, hidden: int = 8, axis: int = 1) -> graph.Graph:
+        weights = [models.weight("w", 4, hidden, seed=seed), numpy_helper.from_array(np.array([axis]), "axes")]
+        nodes = [
+            helper.make_node("MatMul", ["x", "w"], ["h"]),
+            helper.make_node("ReduceSum", ["h", "axes"], ["y"]),
+        ]
+        io = [models.value("x", shape=[2, 4])], [models.value("y")]
+        body = helper.make_graph(nodes, "net", *io, weights)
+        made = helper.make_model(body, opset_imports=[helper.make_opsetid("", 18)])
+        return graph.load(models.save(made, tmp_path, f"{seed}-{hidden}-{axis}.onnx"))
+
+    assert graph.structure(net(1)) == graph.structure(net(2))
+    assert graph.fingerprint(net(1)) != graph.fingerprint(net(2))
+    assert graph.structure(net(1)) != graph.structure(net(1, hidden=9))
+    # A whole number says how the graph works.
+    assert graph.structure(net(1)) != graph.structure(net(1, axis=0))

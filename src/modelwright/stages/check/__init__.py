@@ -14,10 +14,11 @@ from modelwright.stages.check._types import (
 )
 
 if TYPE_CHECKING:
+    from modelwright.stages.check._compute import Computed
     from modelwright.stages.check._part import run_look
     from modelwright.stages.check._run import run_check
 else:
-    __getattr__ = lazy_names(__name__, run_check="_run", run_look="_part")
+    __getattr__ = lazy_names(__name__, Computed="_compute", run_check="_run", run_look="_part")
 
 __all__ = [
     "CHECK",
@@ -25,6 +26,7 @@ __all__ = [
     "Avoided",
     "CheckOutcome",
     "CheckParams",
+    "Computed",
     "FailingPart",
     "TargetGate",
     "run_check",

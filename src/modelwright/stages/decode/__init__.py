@@ -6,6 +6,7 @@ from modelwright.stages.decode._parts import (
     Parts,
     PartsModel,
     arranged,
+    open_decoder,
     open_parts,
     same_arrays,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "Writing",
     "WrittenText",
     "arranged",
+    "open_decoder",
     "open_parts",
     "read_generation",
     "same_arrays",

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy_names
-from modelwright.stages.export._family import ModelFamily
+from modelwright.stages.export._family import GENERAL, ModelFamily, family_place
 from modelwright.stages.export._values import (
     DEFAULT_OPSET,
     EXPORT,
@@ -18,8 +18,10 @@ from modelwright.stages.export._values import (
 
 if TYPE_CHECKING:
     from modelwright.stages.export._load import load_model
+    from modelwright.stages.export._owed import UNKNOWN_REASON
     from modelwright.stages.export._rehearse import ExportOutline, outline_export, rehearse_export
     from modelwright.stages.export._run import run_export
+    from modelwright.stages.export._stock import StockAsked, StockPart, StockSeen, run_stock
 else:
     __getattr__ = lazy_names(
         __name__,
@@ -28,11 +30,18 @@ else:
         outline_export="_rehearse",
         rehearse_export="_rehearse",
         run_export="_run",
+        run_stock="_stock",
+        StockAsked="_stock",
+        StockPart="_stock",
+        StockSeen="_stock",
+        UNKNOWN_REASON="_owed",
     )
 
 __all__ = [
     "DEFAULT_OPSET",
     "EXPORT",
+    "GENERAL",
+    "UNKNOWN_REASON",
     "Attempt",
     "Component",
     "ExportOutcome",
@@ -42,8 +51,13 @@ __all__ = [
     "Link",
     "ModelFamily",
     "Parity",
+    "StockAsked",
+    "StockPart",
+    "StockSeen",
+    "family_place",
     "load_model",
     "outline_export",
     "rehearse_export",
     "run_export",
+    "run_stock",
 ]

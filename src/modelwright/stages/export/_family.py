@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modelwright._dataclass import dataclass
 from modelwright._extensions import FAMILIES, broken_extension, extensions, load_extension
+from modelwright.errors import InputError
+from modelwright.worker import user_code
 
 if TYPE_CHECKING:
     from modelwright.stages.export._load import Loaded
@@ -19,6 +25,12 @@ if TYPE_CHECKING:
     Parts = tuple[tuple[Part, ...], tuple[Link, ...]]
 
 _OURS = "modelwright.stages.export.families"
+GENERAL = "none"
+"""The word for the general rules alone, in place of a file."""
+FILE_MODULE = "modelwright_family_file"
+"""What a file of the user's is called among the modules."""
+_REPAIR = "Repair it; docs/adding-a-model.md says what it holds."
+_said: ContextVar[str | None] = ContextVar("family", default=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,12 +47,51 @@ class ModelFamily:
     parts: Callable[[Loaded, ExportParams], Parts] | None = None
 
 
+@contextlib.contextmanager
+def said_family(said: str | None) -> Iterator[None]:
+    """For this export: a file, or the general rules alone; None is what is known."""
+    before = _said.set(said)
+    try:
+        yield
+    finally:
+        _said.reset(before)
+
+
+def family_place(model_type: str) -> Path | None:
+    """The file of the family that is here for a type; None where there is none, or a package has it."""
+    found = importlib.util.find_spec(f"{_OURS}.{_spelt(model_type)}")
+    return None if found is None or found.origin is None else Path(found.origin)
+
+
 def family(model_type: str) -> ModelFamily:
-    """Ours come first: another package cannot change how a type is exported that is known already."""
-    name = "".join(letter for letter in model_type.lower() if letter.isalnum())
+    """What was said for this export. Ours come before those of other packages, which cannot change how a type is
+    exported that is known already."""
+    said = _said.get()
+    if said is not None:
+        return ModelFamily() if said == GENERAL else _from_file(Path(said))
+    name = _spelt(model_type)
     if importlib.util.find_spec(f"{_OURS}.{name}") is not None:
         ours: ModelFamily = importlib.import_module(f"{_OURS}.{name}").FAMILY
         if name in extensions(FAMILIES):
             raise broken_extension(extensions(FAMILIES)[name], f"{model_type} is known already")
         return ours
     return load_extension(FAMILIES, name, ModelFamily) if name in extensions(FAMILIES) else ModelFamily()
+
+
+def _spelt(model_type: str) -> str:
+    return "".join(letter for letter in model_type.lower() if letter.isalnum())
+
+
+def _from_file(path: Path) -> ModelFamily:
+    if FILE_MODULE not in sys.modules:
+        spec = importlib.util.spec_from_file_location(FILE_MODULE, path)
+        assert spec is not None, "the file was looked at before"
+        assert spec.loader is not None, "a file of Python has one"
+        module = importlib.util.module_from_spec(spec)
+        with user_code(f"the family file {path.name}", _REPAIR):
+            spec.loader.exec_module(module)
+        sys.modules[FILE_MODULE] = module
+    found = getattr(sys.modules[FILE_MODULE], "FAMILY", None)
+    if not isinstance(found, ModelFamily):
+        raise InputError(f"{path.name} holds no family", cause="it has no FAMILY that is a ModelFamily", fix=_REPAIR)
+    return found

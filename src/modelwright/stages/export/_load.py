@@ -80,18 +80,18 @@ def bare_model(source: HfSource, params: ExportParams) -> Loaded:
 def weight_fit(source: HfSource, params: ExportParams) -> WeightFit:
     """As transformers itself fits them, from the headers of the files: no weight is loaded."""
     folder = Path(str(source.folder))
-    with _own_code(params):
+    with own_code(params):
         config, kind, _ = _class(source, params)
         with _packages(kind):
             return _fitted(kind, config, folder, params, {**_attention(params), "device_map": "meta"})[1]
 
 
 def _loaded(source: HfSource, params: ExportParams, *, bare: bool) -> Loaded:
-    with _own_code(params):
+    with own_code(params):
         return _load(source, params, bare=bare)
 
 
-def _own_code(params: ExportParams) -> AbstractContextManager[None]:
+def own_code(params: ExportParams) -> AbstractContextManager[None]:
     """Code that comes with the model, and runs when it is loaded, can end in any way."""
     if not params.trust_remote_code:
         return nullcontext()
@@ -102,14 +102,15 @@ def _load(source: HfSource, params: ExportParams, *, bare: bool) -> Loaded:
     folder = Path(str(source.folder))
     config, kind, renamed = _class(source, params)
     with quiet_random(params.seed), _packages(kind):
-        model = _random(kind, config, params) if bare else _trained(kind, config, folder, params)
-    model = model.eval().requires_grad_(False)
+        how = _attention(params)
+        made = random_model(kind, config, **how) if bare else trained_model(kind, config, folder, params, **how)
+    model = made.eval().requires_grad_(False)
     return Loaded(model, model.config, read_processor(folder), params.task, renamed, text_length(folder))
 
 
 def _class(source: HfSource, params: ExportParams) -> tuple[Any, type[Any], str | None]:
     """The configuration, the class to load, and the name it was asked for by when that is another one."""
-    config = _config(Path(str(source.folder)), params)
+    config = read_configuration(Path(str(source.folder)), params)
     head = read_architecture([source.architecture] if source.architecture else [], config.model_type)
     fits = head is not None and head.task == params.task
     return config, *find_class(source.architecture if fits else None, config.model_type, params.task)
@@ -135,7 +136,7 @@ def quiet_random(seed: int) -> Iterator[None]:
         yield
 
 
-def _config(folder: Path, params: ExportParams) -> Any:
+def read_configuration(folder: Path, params: ExportParams) -> Any:
     try:
         return transformers.AutoConfig.from_pretrained(
             folder, local_files_only=True, trust_remote_code=params.trust_remote_code
@@ -148,12 +149,12 @@ def _config(folder: Path, params: ExportParams) -> Any:
         ) from error
 
 
-def _random(kind: type[Any], config: Any, params: ExportParams) -> Any:
-    return kind._from_config(config, dtype=torch.float32, **_attention(params))
+def random_model(kind: type[Any], config: Any, **options: Any) -> Any:
+    return kind._from_config(config, dtype=torch.float32, **options)
 
 
-def _trained(kind: type[Any], config: Any, folder: Path, params: ExportParams) -> Any:
-    model, fit = _fitted(kind, config, folder, params, _attention(params))
+def trained_model(kind: type[Any], config: Any, folder: Path, params: ExportParams, **options: Any) -> Any:
+    model, fit = _fitted(kind, config, folder, params, options)
     if fit.missing:
         raise _untrained(folder, kind, fit.missing)
     return model

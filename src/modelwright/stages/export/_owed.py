@@ -47,7 +47,7 @@ _DEFAULTS: Mapping[str, str] = {
     "pixel_attention_mask": "the whole image counts, none of it is padding",
     "bool_masked_pos": "no part of the image is hidden",
 }
-_UNKNOWN = "no value for it can be made up here, so it is as when it is not given"
+UNKNOWN_REASON = "no value for it can be made up here, so it is as when it is not given"
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def complete(forward: Callable[..., Any], run: Run, inputs: InputSpec, loaded: L
         if more is None or more.only_if_needed or name in names(inputs):
             continue
         try:
-            if _differs(answer, _answer(run, (*inputs, _probe(more)))):
+            if differs(answer, _answer(run, (*inputs, other_value(more)))):
                 inputs = (*inputs, more.spec)
                 answer = _answer(run, inputs)
         except Exception as error:  # noqa: BLE001 - models raise anything; each becomes a recorded reason
@@ -93,7 +93,7 @@ def left_out(
     """Every argument that is neither given nor among those that were `tried` without changing anything."""
     reasons = {**_DEFAULTS, **(why or {})}
     missing = [name for name in unfed(forward, given) if name not in set(tried) - set(why or {})]
-    return tuple(LeftOut(name, reasons.get(name, _UNKNOWN)) for name in missing)
+    return tuple(LeftOut(name, reasons.get(name, UNKNOWN_REASON)) for name in missing)
 
 
 def names(inputs: InputSpec) -> frozenset[str]:
@@ -153,12 +153,12 @@ def _answer(run: Run, inputs: InputSpec) -> Tensors:
         return run(tensors_from(generate(inputs)))
 
 
-def _probe(more: Extra) -> TensorSpec:
+def other_value(more: Extra) -> TensorSpec:
     """A value that is as good as the usual one, but another."""
     return replace(more.spec, fill=more.other)
 
 
-def _differs(one: Tensors, other: Tensors) -> bool:
+def differs(one: Tensors, other: Tensors) -> bool:
     if one.keys() != other.keys():
         return True
     return any(

@@ -9,6 +9,7 @@ from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.errors import WrightError
 from modelwright.models import HfSource
+from modelwright.stages.export._family import said_family
 from modelwright.stages.export._load import Loaded, WeightFit, bare_model, weight_fit
 from modelwright.stages.export._part import Part
 from modelwright.stages.export._parts import ExportPattern, pattern
@@ -55,17 +56,23 @@ def rehearse_export(source: HfSource, params: ExportParams) -> bool:
     False where that cannot be told: a large model may look at values, and shapes have none.
     """
     progress(f"looking at {source.name}")
-    try:
-        outline = _by_shape(source, params)
-    except RuntimeError:
-        return False
-    return _parts(source, params, outline)[0] is not None
+    with said_family(params.family):
+        try:
+            outline = _by_shape(source, params)
+        except RuntimeError:
+            return False
+        return _parts(source, params, outline)[0] is not None
 
 
 @task
 def outline_export(source: HfSource, params: ExportParams) -> ExportOutline:
     """Raises where there is no class for the model; everything else is an answer."""
     progress(f"looking at {source.name}")
+    with said_family(params.family):
+        return _outlined(source, params)
+
+
+def _outlined(source: HfSource, params: ExportParams) -> ExportOutline:
     try:
         outline = _by_shape(source, params)
     except RuntimeError:

@@ -11,6 +11,7 @@ from modelwright.data import generate
 from modelwright.errors import ExecutionError, UsageError, WrightError
 from modelwright.graph import write_model
 from modelwright.models import HfSource
+from modelwright.stages.export._family import said_family
 from modelwright.stages.export._load import Loaded, first_line, load_model, quiet_random
 from modelwright.stages.export._owed import explained
 from modelwright.stages.export._parity import Arrays, Mismatch, compare, references
@@ -40,6 +41,11 @@ def run_export(source: HfSource, workdir: str, params: ExportParams) -> ExportOu
         )
     # Read when torch is loaded, in this child only: idle OpenMP threads that spin cost as much as the export itself.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    with said_family(params.family):
+        return _exported(source, source.folder, Path(workdir), params)
+
+
+def _exported(source: HfSource, folder: str, workdir: Path, params: ExportParams) -> ExportOutcome:
     started = time.perf_counter()
     progress(f"loading {source.name}", 0.0)
     loaded = load_model(source, params)
@@ -48,9 +54,9 @@ def run_export(source: HfSource, workdir: str, params: ExportParams) -> ExportOu
     components = []
     for number, part in enumerate(parts):
         progress(f"exporting {part.name}", (number + 1) / (len(parts) + 1))
-        components.append(_export(part, Path(workdir), params))
+        components.append(_export(part, workdir, params))
     for name in source.companions():
-        shutil.copyfile(Path(source.folder, name), Path(workdir, name))
+        shutil.copyfile(Path(folder, name), workdir / name)
     progress("exported", 1.0)
     return ExportOutcome(
         task=params.task,

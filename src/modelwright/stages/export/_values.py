@@ -22,7 +22,8 @@ class ExportParams:
     """A size that is None is the model's own: what its processor says, or its usual length.
 
     `attention` "eager" writes plain MatMul and Softmax; None leaves the choice to the model. `seed` is for random
-    weights, `input_seed` for the samples that the graph is traced with and compared on.
+    weights, `input_seed` for the samples that the graph is traced with and compared on. `family` is a file with a
+    `FAMILY` for this model, or the word none for the general rules alone; None is what is known here of its type.
     """
 
     task: str
@@ -38,6 +39,7 @@ class ExportParams:
     trust_remote_code: bool = False
     seed: int = 0
     input_seed: int = 0
+    family: str | None = None
 
 
 @dataclass(frozen=True)
