@@ -5,7 +5,7 @@ PY := .venv/bin/python
 INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt
 .DEFAULT_GOAL := help
 
-.PHONY: help install test test-fast lint format demo bench proof breadth families newest docs screenshots clean
+.PHONY: help install test test-fast lint format demo bench proof breadth recipes catalog families newest docs screenshots clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -54,12 +54,14 @@ test: .venv/.installed-hf qemu chromium registry ## all tests
 test-fast: install ## unit tests only, under a minute
 	$(PY) -m pytest tests/unit -n 2
 
-lint: install ## ruff, mypy for three systems, import contracts, generated docs
+lint: install ## ruff, mypy for three systems, import contracts, generated docs, the catalogue
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	printf '%s\n' linux win32 darwin | xargs -P 2 -I {} $(PY) -m mypy --platform {} --cache-dir .mypy_cache/{}
 	$(PY) -c "from importlinter.cli import lint_imports_command; lint_imports_command()"
 	$(PY) docs/generate_commands.py --check
+	.venv/bin/wright catalog lint
+	.venv/bin/wright catalog index --check
 
 format: install ## let ruff rewrite the code
 	$(PY) -m ruff check --fix .
@@ -76,6 +78,12 @@ proof: .venv/.installed-hf ## the long proofs (minutes to hours); results go to 
 breadth: .venv/.installed-hf ## every model type of transformers, shrunk: which become graphs (hours; goes on where it was ended)
 	$(PY) -m bench breadth
 
+recipes: .venv/.installed-hf ## lint the catalogue, build every tiny entry, review one contribution (what CI runs; minutes)
+	$(PY) -m bench recipes
+
+catalog: .venv/.installed-hf ## build the catalogue's trained models, each judged by its metric (fetches them once)
+	$(PY) -m bench catalog
+
 families: .venv/.installed-hf ## export every supported model family (tiny configs) and print the table
 	$(PY) -m bench.families
 
@@ -87,7 +95,8 @@ newest: ## take the newest of every library into constraints.txt; then run the t
 	rm -rf .venv && : > constraints.txt && $(MAKE) .venv/.installed-hf
 	$(PY) -m pip freeze --exclude-editable | sed 's/+cpu$$//' > constraints.txt && touch .venv/.installed .venv/.installed-hf
 
-docs: install ## write docs/commands.md from the code again
+docs: install ## write the index of the catalogue, docs/commands.md and docs/support.md again
+	.venv/bin/wright catalog index
 	$(PY) docs/generate_commands.py
 
 demo: install ## the main job, on a small model

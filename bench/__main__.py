@@ -46,6 +46,10 @@ PROOFS = (
     "matrix_kills",
     "breadth",
     "scale",
+    "recipes",
+    "catalog",
+    "catalog_lint",
+    "support_review",
 )
 
 

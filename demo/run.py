@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -63,10 +66,40 @@ def main() -> int:
     wright("debug", *models, *seen, *repair, "--html", "demo-out/debug.html")
     console.print("Judged on images that the repair never saw:\n")
     wright("eval", "demo-out/repaired", *judged)
+    climb_and_forge(unseen)
     step("Nothing twice: the first build again")
     seconds = wright(*BUILD, "-o", "demo-out")
     console.print(f"[bold]The second build took {seconds:.1f} s: everything came from the store.[/]")
     return 0
+
+
+def climb_and_forge(data: tuple[str, ...]) -> None:
+    """A claim, what is shown of it, and a copy in which somebody wrote down what was not measured."""
+    step("Supported? A claim climbs: structure, runs, parity, task")
+    shutil.rmtree(ROOT / "demo-out/contribution", ignore_errors=True)
+    asked = ("--task", "image-classification", "--ceiling", "L3", "--max-drop", "3pt", "--seeds", "2")
+    wright("support", "run", "-m", MODEL, *data, *asked, "-o", "demo-out/contribution", quiet=True)
+    wright("support", "report", "demo-out/contribution", shown=12)
+    step("A copy in which the accuracy is a better one, with every id made to fit: does a review believe it?")
+    forge(ROOT / "demo-out/contribution", ROOT / "demo-out/forged")
+    wright("support", "review", "demo-out/forged", "-m", MODEL, *data[:2], may_say_no=True)
+
+
+def forge(folder: Path, copy: Path) -> None:
+    """What a forger can do who knows the format: another number, and all ids hashed again."""
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("builds", "report.md"))
+    lines, previous = [], None
+    for line in (copy / "evidence.jsonl").read_text().splitlines():
+        said = json.loads(line)
+        del said["id"]
+        if said["predicate"]["asked"]["level"] == "L3":
+            said["predicate"]["measured"]["candidate"] = 0.99
+        said["predicate"]["previous"] = previous
+        body = json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        previous = said["id"] = hashlib.sha256(body.encode()).hexdigest()
+        lines.append(json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=False))
+    (copy / "evidence.jsonl").write_text("\n".join(lines) + "\n")
 
 
 def split() -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -81,14 +114,24 @@ def step(title: str) -> None:
     console.print(Rule(title, align="left"))
 
 
-def wright(*words: str, may_say_no: bool = False) -> float:
+def wright(*words: str, may_say_no: bool = False, quiet: bool = False, shown: int | None = None) -> float:
     """Show a command as a user types it, and its answer; returns seconds. 1 (no) and 6 (cannot tell) are answers."""
     console.print(f"[bold]$ {shlex.join(['wright', *words])}[/]", soft_wrap=True)
     script = Path(sys.executable).with_name("wright")
     home = os.environ.get("MODELWRIGHT_HOME", str(ROOT / ".demo-home"))
     environment = {**os.environ, "COLUMNS": str(console.width), "MODELWRIGHT_HOME": home}
     started = time.perf_counter()
-    done = subprocess.run([script, *words], cwd=ROOT, env=environment, check=False)
+    silent = ["-q"] if quiet else []
+    done = subprocess.run(
+        [script, *words, *silent],
+        cwd=ROOT,
+        env=environment,
+        check=False,
+        stdout=subprocess.PIPE if shown is not None else None,
+        text=True,
+    )
+    if shown is not None:
+        console.print("\n".join([*done.stdout.splitlines()[:shown], "…"]), markup=False, soft_wrap=True)
     if done.returncode not in ((0, 1, 6) if may_say_no else (0,)):
         sys.exit(done.returncode)
     return time.perf_counter() - started

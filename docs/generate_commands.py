@@ -1,4 +1,4 @@
-"""Writes docs/commands.md from the code; `--check` fails when the file is out of date."""
+"""Writes docs/commands.md from the code, docs/support.md from the catalogue; `--check` fails when one is stale."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from pathlib import Path
 
 import click
 
+import modelwright as mw
 from modelwright.cli._app import wright
 from modelwright.cli._commands import COMMANDS, root_help
 
-PAGE = Path(__file__).with_name("commands.md")
+HERE = Path(__file__).parent
 
 
-def page() -> str:
+def commands() -> str:
     parts = [
         "# Commands",
         "",
@@ -44,15 +45,38 @@ def _helps(command: click.Command, parent: click.Context, name: str) -> Iterator
             yield from _helps(found, context, child)
 
 
+def support() -> str:
+    """What is shown of which family, on which target."""
+    head = ("family", "task", "target", "precision", "level", "shown on", "entry")
+    parts = [
+        "# What is supported",
+        "",
+        "Generated from the [catalogue](catalog.md) by `make docs`; do not edit. A level is what the evidence of an",
+        "entry shows; [adding a model](adding-a-model.md) says what each asks for. `wright support list` has the ages.",
+        "",
+        *(f"| {' | '.join(words)} |" for words in (head, ("---",) * len(head))),
+    ]
+    for row in mw.catalog.entries():
+        level = "bad" if row.known_bad else row.level or "not shown"
+        words = (row.family, row.task, row.target, row.precision, level, row.shown_on, f"`{row.entry}`")
+        parts.append(f"| {' | '.join(word or '-' for word in words)} |")
+    return "\n".join(parts) + "\n"
+
+
+PAGES = {"commands.md": commands, "support.md": support}
+
+
 def main() -> int:
-    text = page()
-    if "--check" not in sys.argv:
-        PAGE.write_text(text, encoding="utf-8")
-        return 0
-    if PAGE.exists() and PAGE.read_text(encoding="utf-8") == text:
-        return 0
-    sys.stderr.write("docs/commands.md is out of date: run `make docs`\n")
-    return 1
+    stale = []
+    for name, make in PAGES.items():
+        path, text = HERE / name, make()
+        if "--check" not in sys.argv:
+            path.write_text(text, encoding="utf-8")
+        elif not path.exists() or path.read_text(encoding="utf-8") != text:
+            stale.append(name)
+    for name in stale:
+        sys.stderr.write(f"docs/{name} is out of date: run `make docs`\n")
+    return 1 if stale else 0
 
 
 if __name__ == "__main__":

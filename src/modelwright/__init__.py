@@ -15,7 +15,7 @@ __version__ = "0.1.0"
 
 TYPE_CHECKING = False  # as in typing, which would be half the cost of this module
 if TYPE_CHECKING:
-    from modelwright.api import kb, support
+    from modelwright.api import catalog, kb, support
     from modelwright.api.analyze import analyze
     from modelwright.api.build import build, config, plan
     from modelwright.api.compare import compare
@@ -50,6 +50,7 @@ _WHERE = {
     "WrightError": ("errors", "WrightError"),
     "analyze": ("api.analyze", "analyze"),
     "build": ("api.build", "build"),
+    "catalog": ("api", "catalog"),
     "compare": ("api.compare", "compare"),
     "config": ("api.build", "config"),
     "debug": ("api.debug", "debug"),
@@ -87,6 +88,7 @@ __all__ = [
     "__version__",
     "analyze",
     "build",
+    "catalog",
     "compare",
     "config",
     "debug",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from modelwright.data import drawing
 from modelwright.judge import Allowance, as_allowance
 from modelwright.models import BuildSource, HfSource, OnnxSource, Source, SourceChoices, onnx_of, resolve
 from modelwright.pipeline import BuildFailure, Builds, Plans, Recipe, RecipeChoices, TargetPlan
+from modelwright.recipes import CATALOG_WORD, find_entry, matching_entry, own_folder
 from modelwright.store import Store, unwritten
 from modelwright.targets import Target, parse_target, parse_targets
 from modelwright.vocabulary import Data, OnProgress, PixelInputs, as_data
@@ -187,18 +189,34 @@ def _recipes(
     planning: bool = False,
 ) -> list[Recipe]:
     """One for each target; without a target, for the one that the recipe names."""
-    layer = read_recipe(recipe)
+    layer = read_recipe(recipe, source)
     wanted = parse_targets(targets if targets is not None else str(layer.get("target", "cpu")))
     return [pipeline.resolve_recipe(source, target, choices, layer, planning=planning) for target in wanted]
 
 
-def read_recipe(recipe: AnyRecipe | None) -> dict[str, Any]:
-    """What it says, whole or in part; nothing where there is none."""
+def read_recipe(recipe: AnyRecipe | None, source: OnnxSource | HfSource | None = None) -> dict[str, Any]:
+    """What it says, whole or in part; nothing where there is none. `catalog:NAME` is a recipe of the catalogue, and
+    `catalog` the one that is about this source."""
     if recipe is None:
         return {}
+    word, _, name = str(recipe).partition(":") if isinstance(recipe, str | Path) else ("", "", "")
+    if word == CATALOG_WORD and (name or source is not None):
+        return _of_catalog(name, source)
     if isinstance(recipe, str | Path):
         return pipeline.read_layer(Path(recipe))
     return plain(recipe) if isinstance(recipe, Recipe) else dict(recipe)
+
+
+def _of_catalog(name: str, source: OnnxSource | HfSource | None) -> dict[str, Any]:
+    folder = own_folder()
+    if not name:
+        assert source is not None
+        return matching_entry(source, folder).recipe
+    found = find_entry(name, folder)
+    if source is not None and source.identity() != found.identity():
+        said = "%s is about another model (%s): what is shown of it says nothing about this one"
+        logging.getLogger(__name__).warning(said, f"{CATALOG_WORD}:{name}", found.identity())
+    return found.recipe
 
 
 def _folder(output: str | Path | None, recipe: Recipe, jobs: int) -> Path | None:

@@ -11,6 +11,7 @@ from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.api._kept import kept, verb
 from modelwright.api._opened import opened
+from modelwright.api._reviewing import report, review, shown
 from modelwright.errors import UsageError
 from modelwright.judge import as_allowance
 from modelwright.models import SourceChoices
@@ -27,6 +28,8 @@ else:
     adding = lazy("modelwright.support")
     evaluation = lazy("modelwright.evaluation")
     measure = lazy("modelwright.measure")
+
+__all__ = ["batch", "gate", "ladder", "probe", "report", "review", "run", "shown"]
 
 
 def probe(
@@ -195,12 +198,12 @@ def _marched(
     adding.frozen(claim, folder)
     with opened(store) as place:
         notebook = adding.Notebook(claim, folder, tell)
-        march = adding.March(claim, given, notebook, place, _Verbs(place, tell), tell)
+        march = adding.March(claim, given, notebook, place, LevelVerbs(place, tell), tell)
         return adding.run_march(march, gate=gate, ladder=ladder)
 
 
 @dataclass(frozen=True, eq=False)
-class _Verbs:
+class LevelVerbs:
     """What the levels ask; every answer is kept."""
 
     store: Store

@@ -67,7 +67,8 @@ class TuneWish:
         self, model: str | Path | Source, target: str | Target | None, said: SourceChoices | None = None
     ) -> TuneSubject:
         """Asked about one model for one target."""
-        source, layer = buildable(model, said or SourceChoices(self.task)), read_recipe(self.recipe)
+        source = buildable(model, said or SourceChoices(self.task))
+        layer = read_recipe(self.recipe, source)
         wanted = parse_target(target or str(layer.get("target", "cpu")))
         choices = self._choices()
         recipe = pipeline.resolve_recipe(source, wanted, choices, layer)

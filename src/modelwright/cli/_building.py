@@ -64,10 +64,10 @@ def words(text: str | None) -> tuple[str, ...] | None:
 
 def run_build(command: str, call: VerbCall, out: Output) -> int:
     """Build, print the answer; 1 when a gate failed, 6 when it had to pass and could not judge."""
-    return answer(call, out, Answering(command, _code))
+    return answer(call, out, Answering(command, build_code))
 
 
-def _code(found: Builds) -> int:
+def build_code(found: Builds) -> int:
     """Targets that failed while others were built are complained about now; the first of them decides."""
     for one in found.failed:
         told(one.error)

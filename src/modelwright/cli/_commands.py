@@ -49,6 +49,7 @@ COMMANDS = (
     _command("quantize", "Make", "Fewer bits, measured, compared with the original."),
     _command("compile", "Make", "An EPContext model for one chip, loaded and run."),
     _command("matrix", "Make", "Many models for many targets, published; goes on where it was."),
+    _command("catalog", "Make", "Recipes that were shown to work: list, lint, build them."),
     _command("support", "Make", "Adding models: what one needs to be built.", _HF, "hf"),
     _command("perf", "Measure", "How fast a model runs on a target: latency, load, memory, where."),
     _command("compare", "Measure", "Which of several arms is faster than the first, proven."),

@@ -26,6 +26,7 @@ from modelwright.cli._options import (
     verb_options,
     write_document,
 )
+from modelwright.cli._support_review import list_command, report_command, review_command
 from modelwright.cli._types import Duration
 from modelwright.errors import UsageError
 
@@ -43,6 +44,10 @@ _ABOUT = ("task", "revision", "random_weights", "trust_remote_code")
 @click.group("support")
 def command() -> None:
     """Adding models: what one needs, what is claimed of it, and what is shown."""
+
+
+for _reviewing in (list_command, report_command, review_command):
+    command.add_command(_reviewing)
 
 
 @command.command("probe")

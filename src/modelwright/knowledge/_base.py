@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 else:
     filelock = lazy("filelock")
 
-SHIPPED = ("ours.toml", "imported.toml", "lessons.toml")
+SHIPPED = ("ours.toml", "imported.toml", "lessons.toml", "support.toml", "families.toml")
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ Measure = Literal["speed", "placement", "accuracy", "build", "method"]
 Expects = Literal["better", "worse", "same"]
 Status = Literal["draft", "quarantined", "adopted", "confirmed", "general", "retracted"]
 """What was decided. `quarantined` comes from elsewhere and is used for nothing until it is verified here; `adopted` is
-a lesson that this product keeps. That a finding is expired is not decided but computed."""
+what this product keeps to, as its `tests` hold. That a finding is expired is not decided but computed."""
 Rung = Literal["none", "observed", "confirmed", "generalised", "cross-cutting"]
 RUNGS: tuple[Rung, ...] = ("none", "observed", "confirmed", "generalised", "cross-cutting")
 
@@ -52,7 +52,8 @@ class Mechanism:
 class KbFinding:
     """One finding as it is stored. `changes` are written as tune writes them (`+gelu_fusion`, `threads=1`); `foreign`
     are changes that other tools have and this one has no word for. `models` are specimens it can be verified on, or
-    files. `reason` is why the status is what it is; `audit` what an audit of the data of others found credible."""
+    files. `reason` is why the status is what it is; `audit` what an audit of the data of others found credible.
+    `tests` are those of this product that fail when it is forgotten; `family` is the model type it is about."""
 
     id: str
     kind: FindingKind
@@ -70,6 +71,8 @@ class KbFinding:
     mechanism: Mechanism | None = None
     evidence: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
+    family: str | None = None
+    tests: tuple[str, ...] = ()
 
     @property
     def change(self) -> str:

@@ -37,6 +37,8 @@ from modelwright.models._guess import (
 )
 from modelwright.models._guesses import guesses
 from modelwright.models._hf import (
+    CONFIG,
+    SMALL_FILES,
     HfSource,
     SourceChoices,
     read_config,
@@ -74,10 +76,12 @@ from modelwright.models._task import (
 )
 
 __all__ = [
+    "CONFIG",
     "MANIFEST",
     "MANIFEST_VERSION",
     "MODEL",
     "PROCESSORS",
+    "SMALL_FILES",
     "Architecture",
     "BuildCheck",
     "BuildFolder",

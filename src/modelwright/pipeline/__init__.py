@@ -47,6 +47,7 @@ from modelwright.pipeline._recipe import (
     make_recipe,
     read_layer,
     recipe_file,
+    require_layer,
     toml_text,
     toml_value,
 )
@@ -106,6 +107,7 @@ __all__ = [
     "read_layer",
     "recipe_file",
     "rehearse",
+    "require_layer",
     "resolve_recipe",
     "schema_of",
     "toml_text",

@@ -123,13 +123,15 @@ def _refuse_old(layer: Layer, origin: str) -> None:
     )
 
 
-def require_layer(layer: Layer, origin: str) -> None:
-    """Every value is of the kind its key wants, before anything is decided by it."""
+def require_layer(layer: Layer, origin: str) -> Recipe:
+    """Every value is of the kind its key wants, before anything is decided by it. What a layer does not say is as the
+    types have it, so two layers that say the same are equal here."""
     needed = {"export": {"task": ""}, "compile": {"target": ""}, "check": {"target": ""}}
     given = {
         key: {**needed.get(key, {}), **value} if isinstance(value, dict) else value for key, value in layer.items()
     }
-    make_recipe({"policy_version": 0, "target": "", "precision": "", **dict.fromkeys(_STAGES), **given}, origin)
+    nothing = {"policy_version": 0, "target": "", "precision": "", **dict.fromkeys(_STAGES)}
+    return make_recipe({**nothing, **given}, origin)
 
 
 def _toml_table(text: str) -> Layer:

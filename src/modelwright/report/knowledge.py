@@ -95,6 +95,9 @@ def _lines(one: Standing) -> list[tuple[str, str]]:
         versions = ", ".join(f"{name} {' and '.join(seen)}" for name, seen in scope.versions.items())
         found.append(("scope", f"{', '.join(scope.families)} on {', '.join(scope.targets)}; {versions}"))
         found.append(("rung", f"{one.rung}, {len(scope.models)} models, {len(scope.families)} classes"))
+    if finding.family is not None:
+        found.append(("family", finding.family))
+    found += [("held by", test) for test in finding.tests]
     for name in one.missing:
         found.append(("missing", f"record {name[:SHOWN]}"))
     return [*found, ("origin", finding.origin)]

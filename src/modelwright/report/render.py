@@ -39,6 +39,8 @@ _RENDERERS = {
     "SupportBatch": "support.render_batch",
     "SupportProbe": "support.render_probe",
     "SupportRun": "support.render_run",
+    "SupportReport": "support_review.render_report",
+    "SupportReview": "support_review.render_review",
     "TuneResult": "tune.render_tune",
     "TuneSweep": "sweep.render_sweep",
     "Verified": "knowledge.render_verified",

@@ -1,7 +1,9 @@
 """Adding models: what a model needs, what is claimed of it, and what is shown."""
 
+from modelwright.support._audit import ReviewFinding, ReviewWord, audit
 from modelwright.support._batch import BatchModel, read_batch, run_batch
 from modelwright.support._case import Contribution
+from modelwright.support._checkout import CheckedOut, checked_out
 from modelwright.support._claim import (
     CLAIM,
     Claim,
@@ -19,9 +21,25 @@ from modelwright.support._claim import (
 from modelwright.support._freeze import SupportWish, freeze, frozen
 from modelwright.support._gate import GATE, GateJudgement, GateRun, bound_words, fails_below, judge_gate
 from modelwright.support._levels import JUDGES, LevelJudgement, judge_level, rule
+from modelwright.support._located import contribution_in, family_file_of, located, redrawn, require_data
 from modelwright.support._march import March, run_march
 from modelwright.support._notebook import LOGS, Notebook
+from modelwright.support._planted import hunt
 from modelwright.support._probe import SupportProbe, TaskSurface, probe
+from modelwright.support._recorded import recorded_run
+from modelwright.support._report import SupportReport, make_report
+from modelwright.support._review import (
+    ReviewMode,
+    ReviewRow,
+    SupportReview,
+    compared_rows,
+    decided,
+    gate_findings,
+    marked_stale,
+    number_findings,
+)
+from modelwright.support._scan import foreign_to_a_family
+from modelwright.support._scope import REPORT, outside_effort, rules_touched
 from modelwright.support._statement import (
     EVIDENCE,
     PREDICATE_TYPE,
@@ -70,12 +88,14 @@ __all__ = [
     "LEVELS",
     "LOGS",
     "PREDICATE_TYPE",
+    "REPORT",
     "ROW_WORDS",
     "STATEMENT_TYPE",
     "ArmCount",
     "BatchModel",
     "BatchRow",
     "BlockedBy",
+    "CheckedOut",
     "Claim",
     "ClaimedCase",
     "ClaimedData",
@@ -97,6 +117,10 @@ __all__ = [
     "March",
     "Notebook",
     "Outcome",
+    "ReviewFinding",
+    "ReviewMode",
+    "ReviewRow",
+    "ReviewWord",
     "RowWord",
     "Statement",
     "StatementAsked",
@@ -107,27 +131,47 @@ __all__ = [
     "SupportBatch",
     "SupportPredicate",
     "SupportProbe",
+    "SupportReport",
+    "SupportReview",
     "SupportRun",
     "SupportWish",
     "TaskSurface",
     "Tolerances",
+    "audit",
     "bound_words",
+    "checked_out",
     "claim_text",
+    "compared_rows",
+    "contribution_in",
+    "decided",
     "fails_below",
+    "family_file_of",
+    "foreign_to_a_family",
     "freeze",
     "frozen",
+    "gate_findings",
     "gate_fits",
+    "hunt",
     "judge_gate",
     "judge_level",
     "levels_to",
+    "located",
+    "make_report",
     "make_statement",
+    "marked_stale",
+    "number_findings",
+    "outside_effort",
     "parse_claim",
     "parse_statement",
     "probe",
     "read_batch",
     "read_claim",
     "read_evidence",
+    "recorded_run",
+    "redrawn",
+    "require_data",
     "rule",
+    "rules_touched",
     "run_batch",
     "run_march",
     "seed_from",

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import tomllib
 from pathlib import Path
@@ -52,7 +53,7 @@ class ClaimedData:
     """The samples, and their digest; null where there was nothing to hash, as of made-up ones."""
 
     asked: Data
-    digest: str | None
+    digest: str | None = None
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,7 @@ class Claim:
     - `cases`: what is built; every level up to `ceiling` is climbed for each
     - `data`: real samples, for L2 (inputs), L3 (labels) and calibration; `metric` scores them where no task does
     - `gate_seeds`: with so many each arm of the gate is built
+    - `nonce`: what a reviewer adds to draw other seeds; nobody else has a use for it
     """
 
     schema_version: Literal[1] = 1
@@ -98,6 +100,7 @@ class Claim:
     metric: str | None = None
     tolerances: Tolerances = Tolerances()
     gate_seeds: int = 5
+    nonce: str | None = None
 
     def __post_init__(self) -> None:
         owed = "family" if self.family is not None else "recipe" if self.recipe is not None else "none"
@@ -118,8 +121,16 @@ class Claim:
 
     @property
     def digest(self) -> str:
-        """Of what it says, however its file is laid out."""
-        return _json.digest(typed(Claim, _json.plain(self)))  # 5 and 5.0 are the same limit
+        """Of what it says, however its file is laid out and wherever the model and the data lie: both are content."""
+        data = self.data
+        if data is not None and data.digest is not None:
+            data = dataclasses.replace(data, asked=dataclasses.replace(data.asked, source=data.digest))
+        placed = dataclasses.replace(self, source=dataclasses.replace(self.source, name=""), data=data)
+        return _json.digest(typed(Claim, _json.plain(placed)))  # 5 and 5.0 are the same limit
+
+    @property
+    def contributed(self) -> bool:
+        return self.recipe is not None or self.family is not None
 
     @property
     def targets(self) -> tuple[str, ...]:

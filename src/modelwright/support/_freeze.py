@@ -79,7 +79,7 @@ def freeze(wish: SupportWish) -> tuple[Claim, Contribution]:
         cases=_cases(wish, source, given),
         recipe=files[0],
         family=files[1],
-        data=None if wish.data is None else ClaimedData(wish.data, _data_digest(wish.data)),
+        data=None if wish.data is None else ClaimedData(wish.data, data_digest(wish.data)),
         metric=wish.metric,
         tolerances=_tolerances(wish),
         gate_seeds=wish.seeds,
@@ -145,7 +145,7 @@ def _cases(wish: SupportWish, source: AnySource, given: Contribution) -> tuple[C
     return tuple(ClaimedCase(recipe.target, recipe.precision) for recipe in recipes)
 
 
-def _data_digest(data: Data) -> str | None:
+def data_digest(data: Data) -> str | None:
     """Null where nobody knows what it holds before it is drawn."""
     source = DataSource(data)
     return None if source.random or source.unread else source.identity(data.samples or 0)

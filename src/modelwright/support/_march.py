@@ -63,7 +63,7 @@ class March:
 
     @property
     def contributed(self) -> bool:
-        return self.claim.recipe is not None or self.claim.family is not None
+        return self.claim.contributed
 
 
 def run_march(march: March, *, gate: bool, ladder: bool) -> SupportRun:
@@ -84,7 +84,7 @@ def run_march(march: March, *, gate: bool, ladder: bool) -> SupportRun:
         found,
         rows,
         base,
-        _gain(found, rows, base),
+        gain_of(found, rows, base),
         tuple(_notes(march)),
     )
 
@@ -121,7 +121,7 @@ def run_gate(march: March) -> GateResult:
             march.tell(Progress(f"gate: {arm}, seed {number + 1} of {claim.gate_seeds}"))
             statements.append(_gate_step(march, CaseAsked(claim, case, march.given, arm, seed)))
     runs = [typed(GateRun, one.predicate.measured) for one in statements]
-    found = judge_gate(runs, _changed(statements), contributed=march.contributed)
+    found = judge_gate(runs, changed_on_record(statements), contributed=march.contributed)
     ids = tuple(one.id for one in statements)
     return GateResult(
         found.word,
@@ -162,7 +162,7 @@ def _gate_step(march: March, asked: CaseAsked) -> Statement:
     return march.notebook.build(question, work)
 
 
-def _changed(statements: Sequence[Statement]) -> tuple[str, ...]:
+def changed_on_record(statements: Sequence[Statement]) -> tuple[str, ...]:
     """By the recipes of one seed, as they were resolved."""
     seeds = {one.asked.seed for one in statements}
     for seed in seeds:
@@ -178,7 +178,7 @@ def _resolved(statement: Statement) -> Recipe | None:
     return None if form is None else make_recipe(dict(form), "the recipe on record")
 
 
-def _gain(gate: GateResult | None, rows: Sequence[LadderRow], base: Sequence[LadderRow]) -> str | None:
+def gain_of(gate: GateResult | None, rows: Sequence[LadderRow], base: Sequence[LadderRow]) -> str | None:
     """What the contribution does that the tool without it does not; None where nothing is shown."""
     if gate is None or gate.word != "delta":
         return None

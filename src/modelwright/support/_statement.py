@@ -29,6 +29,7 @@ STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "urn:modelwright:support-evidence:1"
 _LONGEST_LINE = 32 << 20
 _PACKAGE = Path(__file__).parents[1]
+_ENTRIES = _PACKAGE / "recipes"
 _SHIPPED = (".py", ".toml", ".json", ".typed")
 
 
@@ -260,9 +261,15 @@ class EvidenceLog:
 def this_tool() -> StatementTool:
     """What runs here, by content: a version says nothing about a file that was edited."""
     files = (path for path in sorted(_PACKAGE.rglob("*")) if path.suffix in _SHIPPED and path.is_file())
+    # An entry of the catalogue is what the tool is used for, no part of it: adding one leaves the tool what it was.
+    files = (path for path in files if _ENTRIES not in path.parents[1:])
     digests = {path.relative_to(_PACKAGE).as_posix(): _sha256(path) for path in files}
     commit = _git("rev-parse", "HEAD")
-    changed = None if commit is None else bool(_git("status", "--porcelain", "--", str(_PACKAGE)))
+    changed = (
+        None
+        if commit is None
+        else bool(_git("status", "--porcelain", "--", str(_PACKAGE), f":(exclude,top,glob)**/{_ENTRIES.name}/*/**"))
+    )
     return StatementTool(__version__, _json.digest(digests), commit, changed)
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from modelwright.report.html import (
         analysis,
         compare,
+        contribution,
         debug,
         evaluation,
         matrix,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 else:
     analysis = lazy("modelwright.report.html.analysis")
     compare = lazy("modelwright.report.html.compare")
+    contribution = lazy("modelwright.report.html.contribution")
     debug = lazy("modelwright.report.html.debug")
     evaluation = lazy("modelwright.report.html.evaluation")
     matrix = lazy("modelwright.report.html.matrix")
@@ -51,6 +53,7 @@ _PAGES: dict[str, Callable[..., Page]] = {
     "MatrixResult": lambda result: matrix.matrix_page(result),
     "OpTrace": lambda result: trace.trace_page(result),
     "PerfResult": lambda result: perf.perf_page(result),
+    "SupportReport": lambda result: contribution.contribution_page(result),
     "TuneResult": lambda result: tune.tune_page(result),
     "TuneSweep": lambda result: sweep.sweep_page(result),
 }
