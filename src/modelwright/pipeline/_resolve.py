@@ -225,7 +225,7 @@ def _size_export(source: HfSource, layer: Layer, *, planning: bool) -> None:
     last = pixels is not None and pixels.layout == "nhwc"
     if pixels is not None and data.size is not None and export.get("image_size") is None:
         export["image_size"] = data.size
-        sizes += [Sized(word, size, "`size`") for word, size in zip(("height", "width"), data.size, strict=True)]
+        sizes += [Sized(word, size, "as asked") for word, size in zip(("height", "width"), data.size, strict=True)]
     for name, shape in data_shapes(data, _samples(layer)).items():
         key, axes = _EXPORT_SIZES.get(name, ("", 0))
         # The export has its channels first, whatever the finished model takes.
