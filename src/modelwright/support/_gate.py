@@ -18,7 +18,7 @@ from modelwright.support._words import GateWord
 
 GATE = "gate-1"
 """The function that gives the word, with its version."""
-BASE, BASE_TASK, WITH = "without", "without, with --task", "with"
+BASE, BASE_TASK, WITH = "without", "without, with its task named", "with"
 _ALPHA = 0.05
 Standing = Literal["always", "never", "sometimes"]
 

@@ -151,6 +151,7 @@ def test_a_journal_of_the_version_before_is_upgraded(tmp_path):
         store.entries()
     journal = sqlite3.connect(root / "journal.sqlite")
     journal.execute("DROP TABLE tags")
+    journal.execute("DROP INDEX entries_by_stage")
     journal.execute("PRAGMA user_version = 1")
     journal.commit()
     journal.close()

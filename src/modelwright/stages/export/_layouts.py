@@ -53,7 +53,7 @@ _FIXED = "it follows from the size of the picture, which is fixed"
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class InputLayout:
     """Inputs, and arguments that are the same in every run."""
 
     inputs: InputSpec
@@ -71,7 +71,11 @@ class Fitting:
 
 
 def fitting(
-    model: Any, run_with: Callable[[dict[str, Any]], Run], tries: Iterable[Layout], loaded: Loaded, params: ExportParams
+    model: Any,
+    run_with: Callable[[dict[str, Any]], Run],
+    tries: Iterable[InputLayout],
+    loaded: Loaded,
+    params: ExportParams,
 ) -> Fitting:
     """The first layout that the model runs on. Where none does, what the usual one ran into."""
     said: InputError | None = None
@@ -90,7 +94,7 @@ def fitting(
     raise said or _unmade(model, ValueError("no size of it is known"))
 
 
-def layouts(model: Any, loaded: Loaded, params: ExportParams) -> Iterator[Layout]:
+def layouts(model: Any, loaded: Loaded, params: ExportParams) -> Iterator[InputLayout]:
     """The usual one, then others, lazily: what cannot be made up is passed over, unless it is all there is."""
     found, said = False, None
     for make in _makers(_main(model), forward_names(model)):
@@ -126,7 +130,7 @@ def _main(model: Any) -> str:
     return next((name for name in (*known, *needed) if name not in ("args", "kwargs")), main)
 
 
-_Make = Callable[[Any, Loaded, ExportParams], Iterable[Layout]]
+_Make = Callable[[Any, Loaded, ExportParams], Iterable[InputLayout]]
 
 
 def _makers(main: str, taken: frozenset[str]) -> Iterator[_Make]:
@@ -141,11 +145,11 @@ def _makers(main: str, taken: frozenset[str]) -> Iterator[_Make]:
     yield from _OTHERS.get(main, ())
 
 
-def _usual(_: Any, loaded: Loaded, params: ExportParams) -> Iterator[Layout]:
-    yield Layout(model_inputs(loaded, params))
+def _usual(_: Any, loaded: Loaded, params: ExportParams) -> Iterator[InputLayout]:
+    yield InputLayout(model_inputs(loaded, params))
 
 
-def _pictured(model: Any, loaded: Loaded, params: ExportParams) -> Iterator[Layout]:
+def _pictured(model: Any, loaded: Loaded, params: ExportParams) -> Iterator[InputLayout]:
     """A text with a picture at its beginning: as many places for it as the picture has features."""
     token = setting(loaded.config, "image_token_id", "image_token_index")
     if not isinstance(token, int) or not hasattr(model, "get_image_features"):
@@ -164,10 +168,10 @@ def _pictured(model: Any, loaded: Loaded, params: ExportParams) -> Iterator[Layo
             fixed = {**picture.fixed, "mm_token_type_ids": kinds, "token_type_ids": kinds}
             named = {key: value for key, value in fixed.items() if key in forward_names(model)}
             loaded.size("sequence_length", length, GUESS)
-            yield Layout((*(spec for spec in words if spec.name not in named), *picture.inputs), named)
+            yield InputLayout((*(spec for spec in words if spec.name not in named), *picture.inputs), named)
 
 
-def _pictures(model: Any, loaded: Loaded, params: ExportParams) -> Iterator[Layout]:
+def _pictures(model: Any, loaded: Loaded, params: ExportParams) -> Iterator[InputLayout]:
     """A picture as a whole, or as one of several. Where it comes with a grid, only its own tower can be traced: it is
     left out of the text."""
     taken = forward_names(model)
@@ -176,12 +180,12 @@ def _pictures(model: Any, loaded: Loaded, params: ExportParams) -> Iterator[Layo
     whole = image_input(loaded, params)
     sizes = torch.tensor([whole.sizes[2:]])
     for spec in (whole, *(layout.inputs[0] for layout in _frames(model, loaded, params, name="pixel_values", most=1))):
-        yield Layout((spec,))
+        yield InputLayout((spec,))
         if "image_sizes" in taken:
-            yield Layout((spec,), {"image_sizes": sizes})
+            yield InputLayout((spec,), {"image_sizes": sizes})
 
 
-def _features(model: Any, picture: Layout) -> int:
+def _features(model: Any, picture: InputLayout) -> int:
     taken = inspect.signature(model.get_image_features).parameters
     fixed = {name: value for name, value in picture.fixed.items() if name in taken}
     with torch.no_grad():
@@ -193,7 +197,7 @@ def _features(model: Any, picture: Layout) -> int:
 
 def _frames(
     model: Any, loaded: Loaded, params: ExportParams, *, name: str | None = None, most: int | None = None
-) -> Iterator[Layout]:
+) -> Iterator[InputLayout]:
     """Pictures in a row: a film, or the pictures of one text."""
     (height, width), origin = image_size(loaded, params, loaded.config)
     channels = setting(loaded.config, "num_channels", "in_channels") or 3
@@ -203,10 +207,10 @@ def _frames(
         loaded.size("width", width, origin)
         loaded.size("frames", frames, "the configuration")
         shape = (frames, channels, height, width)
-        yield Layout((batched(name or _main(model), "float32", shape, params, Fill("normal")),))
+        yield InputLayout((batched(name or _main(model), "float32", shape, params, Fill("normal")),))
 
 
-def _gridded(model: Any, loaded: Loaded, params: ExportParams, *, name: str, grid: str) -> Iterator[Layout]:
+def _gridded(model: Any, loaded: Loaded, params: ExportParams, *, name: str, grid: str) -> Iterator[InputLayout]:
     """The patches of one picture, each a row, with how many stand beside and below each other."""
     config = loaded.config
     patch, merge = setting(config, "patch_size"), setting(config, "spatial_merge_size", "merge_size") or 1
@@ -220,10 +224,10 @@ def _gridded(model: Any, loaded: Loaded, params: ExportParams, *, name: str, gri
             sizes = (rows * columns, *shape)
             spec = TensorSpec(name, "float32", sizes, sizes, Fill("normal"))
             fixed = {grid: torch.tensor([[1, rows, columns]]), "merge_sizes": torch.tensor([merge])}
-            yield Layout((spec,), {key: value for key, value in fixed.items() if key in forward_names(model)})
+            yield InputLayout((spec,), {key: value for key, value in fixed.items() if key in forward_names(model)})
 
 
-def _spaced(model: Any, loaded: Loaded, params: ExportParams) -> Iterator[Layout]:
+def _spaced(model: Any, loaded: Loaded, params: ExportParams) -> Iterator[InputLayout]:
     """The patches of each picture in a row, with how many stand below and beside each other."""
     config = loaded.config
     patch, channels = setting(config, "patch_size"), setting(config, "num_channels") or 3
@@ -236,26 +240,26 @@ def _spaced(model: Any, loaded: Loaded, params: ExportParams) -> Iterator[Layout
         "spatial_shapes": torch.tensor([[side, side]] * images),
         "pixel_attention_mask": torch.ones(images, side * side, dtype=torch.int64),
     }
-    yield Layout((spec,), {key: value for key, value in fixed.items() if key in forward_names(model)})
+    yield InputLayout((spec,), {key: value for key, value in fixed.items() if key in forward_names(model)})
 
 
-def _bands(model: Any, loaded: Loaded, params: ExportParams) -> Iterator[Layout]:
+def _bands(model: Any, loaded: Loaded, params: ExportParams) -> Iterator[InputLayout]:
     """Sound as bands over time, or time over bands."""
     bands = setting(loaded.config, *_BANDS) or 80
     for steps in dict.fromkeys((setting(loaded.config, "max_length") or _STEPS, *_MORE_STEPS)):
         loaded.size("frames", steps, GUESS)
         for shape in ((bands, steps), (steps, bands)):
-            yield Layout((batched(_main(model), "float32", shape, params, Fill("normal")),))
+            yield InputLayout((batched(_main(model), "float32", shape, params, Fill("normal")),))
 
 
-def _channels(model: Any, loaded: Loaded, params: ExportParams) -> Iterator[Layout]:
+def _channels(model: Any, loaded: Loaded, params: ExportParams) -> Iterator[InputLayout]:
     """Samples with an axis for the channels."""
     channels = setting(loaded.config, "audio_channels") or 1
     samples = loaded.size("audio_samples", params.audio_samples or _SAMPLES, GUESS)
-    yield Layout((batched(_main(model), "float32", (channels, samples), params, Fill("normal")),))
+    yield InputLayout((batched(_main(model), "float32", (channels, samples), params, Fill("normal")),))
 
 
-def _codebooks(model: Any, loaded: Loaded, params: ExportParams) -> Iterator[Layout]:
+def _codebooks(model: Any, loaded: Loaded, params: ExportParams) -> Iterator[InputLayout]:
     """Tokens of several codebooks at once."""
     count = setting(loaded.config, "num_codebooks", "n_codebooks", "num_quantizers")
     if count is None:
@@ -263,33 +267,37 @@ def _codebooks(model: Any, loaded: Loaded, params: ExportParams) -> Iterator[Lay
     ids = next(spec for spec in text_inputs(loaded, params) if spec.name == "input_ids")
     length = ids.sizes[1]
     for sizes in ((count, length), (ids.sizes[0], length, count), (ids.sizes[0], count, length)):
-        yield Layout((replace(ids, name=_main(model), shape=sizes, sizes=sizes, fill=replace(ids.fill, last=None)),))
+        yield InputLayout(
+            (replace(ids, name=_main(model), shape=sizes, sizes=sizes, fill=replace(ids.fill, last=None)),)
+        )
 
 
-def _words(model: Any, loaded: Loaded, params: ExportParams) -> Iterator[Layout]:
+def _words(model: Any, loaded: Loaded, params: ExportParams) -> Iterator[InputLayout]:
     """Tokens by another name."""
     ids, *others = text_inputs(loaded, params)
-    yield Layout((replace(ids, name=_main(model)), *(spec for spec in others if spec.name in forward_names(model))))
+    yield InputLayout(
+        (replace(ids, name=_main(model)), *(spec for spec in others if spec.name in forward_names(model)))
+    )
 
 
-def _codes(model: Any, loaded: Loaded, params: ExportParams) -> Iterator[Layout]:
+def _codes(model: Any, loaded: Loaded, params: ExportParams) -> Iterator[InputLayout]:
     """Numbers out of a codebook."""
     size = setting(loaded.config, "codebook_size", "num_embeddings", "vocab_size")
     count = setting(loaded.config, "num_codebooks", "num_quantizers", "n_codebooks") or 1
     for shape in ((count, _CONTEXT), (_CONTEXT,), (1, count, _CONTEXT)):
-        yield Layout((batched(_main(model), "int64", shape, params, Fill("integers", 0, int(size))),))
+        yield InputLayout((batched(_main(model), "int64", shape, params, Fill("integers", 0, int(size))),))
 
 
-def _embedded(model: Any, loaded: Loaded, params: ExportParams) -> Iterator[Layout]:
+def _embedded(model: Any, loaded: Loaded, params: ExportParams) -> Iterator[InputLayout]:
     """What another part of the model would hand on: a row of numbers for each place."""
     names = ("feature_size", "hidden_size", "d_model", "embed_dim", "dim", "input_dim", "encoder_hidden_size")
     for width in dict.fromkeys(setting(loaded.config, name) for name in names):
         if isinstance(width, int):
             shape = (loaded.size("sequence_length", params.sequence_length or _CONTEXT, GUESS), width)
-            yield Layout((batched(_main(model), "float32", shape, params, Fill("normal")),))
+            yield InputLayout((batched(_main(model), "float32", shape, params, Fill("normal")),))
 
 
-def _series(model: Any, loaded: Loaded, params: ExportParams) -> Iterator[Layout]:
+def _series(model: Any, loaded: Loaded, params: ExportParams) -> Iterator[InputLayout]:
     """Values over time, of one or more channels, with what else stands beside each time."""
     config = loaded.config
     lags = max(setting(config, "lags_sequence") or (0,))
@@ -297,7 +305,7 @@ def _series(model: Any, loaded: Loaded, params: ExportParams) -> Iterator[Layout
     width = setting(config, "num_input_channels", "input_size") or 1
     for shape in ((past, width), (past,)):
         values = batched(_main(model), "float32", shape, params, Fill("normal"))
-        yield Layout((values,))
+        yield InputLayout((values,))
 
 
 _OTHERS: Mapping[str, tuple[_Make, ...]] = {

@@ -20,7 +20,7 @@ from modelwright.stages.export._cached import (
     tensors_of,
 )
 from modelwright.stages.export._inputs import position_limit, token_fill
-from modelwright.stages.export._layouts import Layout, fitting, layouts
+from modelwright.stages.export._layouts import InputLayout, fitting, layouts
 from modelwright.stages.export._load import Loaded
 from modelwright.stages.export._owed import left_out
 from modelwright.stages.export._part import Part, Run, Tensors, tensors_from
@@ -103,7 +103,7 @@ class _Halves:
         )
         return {"logits": outputs.logits, **tensors_of(past, "present")}
 
-    def _layouts(self, loaded: Loaded, params: ExportParams) -> Iterator[Layout]:
+    def _layouts(self, loaded: Loaded, params: ExportParams) -> Iterator[InputLayout]:
         """Of what the whole model takes: its encoder may call that otherwise, and cannot be given what is fixed."""
         return (layout for layout in layouts(self.model, loaded, params) if not layout.fixed)
 

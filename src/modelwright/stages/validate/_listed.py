@@ -38,7 +38,7 @@ _ALWAYS = 0.999
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class PickedRows:
     """Of one sample: boxes (left, top, right, bottom), how sure each is, and what it is."""
 
     boxes: NDArray[Any]
@@ -62,7 +62,7 @@ class Lists(Protocol):
     @property
     def names(self) -> tuple[str, ...]: ...
 
-    def rows(self, answer: Outputs) -> Rows: ...
+    def rows(self, answer: Outputs) -> PickedRows: ...
 
 
 @dataclass(frozen=True)
@@ -78,10 +78,10 @@ class TableLists:
     def names(self) -> tuple[str, ...]:
         return (self.name,)
 
-    def rows(self, answer: Outputs) -> Rows:
+    def rows(self, answer: Outputs) -> PickedRows:
         table = _table(answer[self.name])
         kinds = np.zeros(len(table)) if self.kind is None else table[:, self.kind]
-        return Rows(table[:, self.box : self.box + BOX], table[:, self.score], kinds)
+        return PickedRows(table[:, self.box : self.box + BOX], table[:, self.score], kinds)
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class ColumnLists:
     def names(self) -> tuple[str, ...]:
         return tuple(name for name in (self.boxes, self.scores, self.classes, self.count) if name is not None)
 
-    def rows(self, answer: Outputs) -> Rows:
+    def rows(self, answer: Outputs) -> PickedRows:
         boxes = _table(answer[self.boxes])
         scores = np.asarray(answer[self.scores], np.float64).reshape(len(boxes), -1)
         scores = 1.0 / (1.0 + np.exp(-np.clip(scores, -50, 50))) if self.logits else scores
@@ -111,7 +111,7 @@ class ColumnLists:
         told = len(boxes) if self.count is None else int(np.asarray(answer[self.count]).reshape(-1)[0])
         first, second = boxes[:told, :2], boxes[:told, 2:]
         corners = np.hstack([first - second / 2, first + second / 2]) if self.centred else boxes[:told]
-        return Rows(corners, best[:told], kinds[:told])
+        return PickedRows(corners, best[:told], kinds[:told])
 
 
 @dataclass(frozen=True)
@@ -126,13 +126,13 @@ class PickedLists:
     def names(self) -> tuple[str, ...]:
         return (self.picked,)
 
-    def rows(self, answer: Outputs) -> Rows:
+    def rows(self, answer: Outputs) -> PickedRows:
         boxes, scores = _table(answer[self.boxes]), np.asarray(answer[self.scores], np.float64)[0]
         chosen = np.asarray(answer[self.picked]).reshape(-1, 3)
         # Padding of a fixed number of rows is -1.
         chosen = chosen[(chosen >= 0).all(axis=1)]
         kinds, places = chosen[:, 1], chosen[:, 2]
-        return Rows(boxes[places], scores[kinds, places], kinds)
+        return PickedRows(boxes[places], scores[kinds, places], kinds)
 
 
 def picked_outputs(graph: Graph) -> frozenset[str]:
@@ -159,14 +159,14 @@ def find_lists(answers: Sequence[Outputs], picked: Iterable[str], at: float = SE
     return next((found for found in candidates if _is_list(found, every, at)), None)
 
 
-def changed_rows(pairs: Sequence[tuple[Rows, Rows]]) -> tuple[ChangedDecisions, ChangedDecisions]:
+def changed_rows(pairs: Sequence[tuple[PickedRows, PickedRows]]) -> tuple[ChangedDecisions, ChangedDecisions]:
     """As `changed_detections`, of lists."""
     return changed_between(
         [[(rows.seen(SEEN), rows.seen(SEEN * NEARLY)) for rows in (one, other)] for one, other in pairs]
     )
 
 
-def matched_rows(one: Rows, other: Rows) -> tuple[NDArray[Any], NDArray[Any]]:
+def matched_rows(one: PickedRows, other: PickedRows) -> tuple[NDArray[Any], NDArray[Any]]:
     """Places of the same things in both, of all that the first sees and the second nearly."""
     ours, theirs = one.places(SEEN), other.places(SEEN * NEARLY)
     found = matches(Seen(one.boxes[ours], one.classes[ours]), Seen(other.boxes[theirs], other.classes[theirs]))

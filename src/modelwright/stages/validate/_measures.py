@@ -22,7 +22,7 @@ from modelwright.stages.validate._decisions import (
 )
 from modelwright.stages.validate._detections import changed_detections
 from modelwright.stages.validate._kinds import BOX, Stacked, are_shares, is_picture, slice_axis, stacked, within_one
-from modelwright.stages.validate._listed import Rows, changed_rows, matched_rows
+from modelwright.stages.validate._listed import PickedRows, changed_rows, matched_rows
 from modelwright.stages.validate._slices import FEWEST, decibels, off_level, worst_slice
 from modelwright.stages.validate._types import (
     CLOSE,
@@ -217,7 +217,7 @@ def _detections(what: Judged) -> Iterator[Measure]:
         yield _changed("same detections", every, what.gate, _may_change(what.gate))
 
 
-def listed(pairs: Sequence[tuple[Rows, Rows]], gate: Gate, *, closely: bool = True) -> tuple[Measure, ...]:
+def listed(pairs: Sequence[tuple[PickedRows, PickedRows]], gate: Gate, *, closely: bool = True) -> tuple[Measure, ...]:
     """Of lists that the graph itself orders: what is in both, and how near it is; where a row stands says nothing.
 
     What is seen in made-up inputs is a near-tie throughout: then one side must only have to do with the other.

@@ -9,7 +9,7 @@ from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.metrics import Accumulator, masked
 from modelwright.stages.validate._kinds import kind_of
-from modelwright.stages.validate._listed import Lists, Rows, find_lists, matched_rows, row_axis
+from modelwright.stages.validate._listed import Lists, PickedRows, find_lists, matched_rows, row_axis
 from modelwright.stages.validate._measures import Judged, equality, listed, measures
 from modelwright.stages.validate._types import CLOSE, Gate, OutputParity, is_quantized
 
@@ -58,7 +58,7 @@ def parity(wanted: Sequence[Outputs], got: Sequence[Outputs], asked: Asked) -> t
 
 
 def _in_one_order(
-    wanted: Sequence[Outputs], got: Sequence[Outputs], pairs: Sequence[tuple[Rows, Rows]], beside: set[str]
+    wanted: Sequence[Outputs], got: Sequence[Outputs], pairs: Sequence[tuple[PickedRows, PickedRows]], beside: set[str]
 ) -> tuple[list[Outputs], list[Outputs]]:
     """What is told beside a list (masks, keypoints), row by row: that of the things which are in both."""
     ours, theirs = ([dict(answer) for answer in side] for side in (wanted, got))
@@ -75,14 +75,14 @@ def _in_one_order(
     return list(ours), list(theirs)
 
 
-def _has_rows(values: tuple[Any, Any], rows: tuple[Rows, Rows]) -> bool:
+def _has_rows(values: tuple[Any, Any], rows: tuple[PickedRows, PickedRows]) -> bool:
     return all(
         value is not None and value.ndim > row_axis(value) and value.shape[row_axis(value)] == len(side.scores)
         for value, side in zip(values, rows, strict=True)
     )
 
 
-def _listed(name: str, lists: Lists, pairs: Sequence[tuple[Rows, Rows]], asked: Asked) -> OutputParity:
+def _listed(name: str, lists: Lists, pairs: Sequence[tuple[PickedRows, PickedRows]], asked: Asked) -> OutputParity:
     """The first of the outputs of a list speaks for all of them."""
     seen = listed(pairs, asked.gate, closely=asked.closely) if name == lists.names[0] else ()
     near = next((measure.value for measure in seen if measure.name == CLOSE), None)
