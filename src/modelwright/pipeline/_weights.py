@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from modelwright.stages.quantize import Pairs, QuantizeParams, integer_products
+from modelwright.stages.quantize import Pairs, QuantizeParams, integer_products, steps_of
 from modelwright.targets import Target, read_cpu
+
+WIDE = 16
 
 
 def settled_weights(params: QuantizeParams, target: Target, asked: Target) -> tuple[QuantizeParams, str | None]:
-    """`reduce_range`, `pairs` and `float_where_faster` as values where nobody said them, and the reason for the bits.
+    """`reduce_range`, `pairs`, `scope` and `float_where_faster` as values where nobody said them, and why the bits.
 
     `asked` is the target before this host was put in for `isa=host`.
     """
@@ -20,8 +22,17 @@ def settled_weights(params: QuantizeParams, target: Target, asked: Target) -> tu
     cpu = matters and target.ep == "cpu"
     pairs: Pairs = "needed" if cpu else "all"
     faster = cpu if params.float_where_faster is None else params.float_where_faster
-    params = replace(params, reduce_range=said, pairs=params.pairs or pairs, float_where_faster=faster)
+    scope = params.scope or _scope(params, target)
+    params = replace(params, reduce_range=said, pairs=params.pairs or pairs, float_where_faster=faster, scope=scope)
     return params, why if matters else None
+
+
+def _scope(params: QuantizeParams, target: Target) -> str | None:
+    """With 16 bits every operator carries pairs, whoever takes it, so that targets share one quantized model."""
+    step = steps_of(params.precision)[0]
+    if target.device != "npu" or step.kind != "static" or step.activation_bits >= WIDE or params.op_types:
+        return None
+    return target.ep if target.adapter.operators(step.activation_bits) is not None else None
 
 
 def _reason(target: Target, asked: Target) -> str | None:

@@ -223,6 +223,10 @@ def _check(outcome: CheckOutcome) -> str:
     word = {True: "passed", False: "FAILED", None: "opened"}[outcome.passed]
     where = f"{outcome.chip or 'the target'}{' (simulator)' if outcome.simulated else ''}"
     parts = [f"{outcome.on_target} of {outcome.nodes} nodes on it"]
+    if outcome.in_float:
+        parts.append(
+            "in float, because it has no other: " + ", ".join(f"{op.count} {op.op_type}" for op in outcome.in_float)
+        )
     if outcome.samples:
         count = "1 sample" if outcome.samples == 1 else f"{outcome.samples} samples"
         parts.append(f"{count} computed, {_against_cpu(outcome)}")

@@ -126,12 +126,21 @@ def _outcome(
         nodes=placed.running,
         on_target=ours,
         left=_left(placed),
+        in_float=_in_float(target, placed) if is_quantized(params.precision) else (),
         samples=len(computed.answers),
         bound=min(cosine_bound(params.precision), cosine_bound("fp16")),
         outputs=outputs,
         compute_s=computed.seconds,
         installed=any(found.provider == target.provider for found in installed_plugins()),
     )
+
+
+def _in_float(target: Target, placed: Placement) -> tuple[OpTally, ...]:
+    """Operators that it took though it has them in float only, by what its compiler answered when it was asked."""
+    known = [taken.floats for bits in (8, 16) if (taken := target.adapter.operators(bits)) is not None]
+    floats = frozenset.intersection(*known) if known else frozenset()
+    ours = (node.op_type for node in placed.graph if node.ep == target.provider.name and node.op_type in floats)
+    return tuple(OpTally(op, count) for op, count in Counter(ours).most_common())
 
 
 def _left(placed: Placement) -> tuple[OpTally, ...]:

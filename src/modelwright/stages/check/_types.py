@@ -80,7 +80,8 @@ class CheckOutcome:
     not compute; `reason` and `fix` say why, as they do for a no.
 
     `part` is the smallest part of the model that fails alone, where one was found.
-    `nodes` counts what runs, `on_target` what the target has of it, `left` the operators it leaves to another EP.
+    `nodes` counts what runs, `on_target` what the target has of it, `left` the operators it leaves to another EP;
+    `in_float` are those of a quantized model that it takes in float only.
     """
 
     passed: bool | None
@@ -99,6 +100,7 @@ class CheckOutcome:
     compute_s: float | None
     installed: bool
     part: FailingPart | None = None
+    in_float: tuple[OpTally, ...] = ()
 
     @property
     def worst_cosine(self) -> float | None:

@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.errors import ExecutionError, InputError
 from modelwright.graph import Precision, TypeShare
 from modelwright.stages.quantize._neighbours import Packing, fits, packing_of
 from modelwright.stages.quantize._params import QuantizeParams, ReducedOps
 from modelwright.stages.quantize._precision import STEPS, Step
+from modelwright.stages.quantize._scope import WORKERS
 
 if TYPE_CHECKING:
     import onnx
@@ -41,12 +43,17 @@ _PLUMBING = frozenset({*_PAIRS, "DynamicQuantizeLinear", "Cast"})
 
 
 def require_true_label(
-    precision: Precision, steps: tuple[Step, ...], params: QuantizeParams, kept_float: int
+    precision: Precision,
+    steps: tuple[Step, ...],
+    params: QuantizeParams,
+    kept_float: int,
+    narrow: NarrowProducts | None = None,
 ) -> tuple[str, ...]:
     """Fail when the file does not hold the promised widths; returns what is true but should be known.
 
     Where products were `kept_float` because that is faster, more than half of the work is integers even if the larger
-    part of the weights is not.
+    part of the weights is not. Where what lies between products is wider, the label speaks about the products, and
+    `narrow` are those that read activations of its width.
     """
     first, last = steps[0], steps[-1]
     if last.kind == "none":
@@ -56,8 +63,11 @@ def require_true_label(
     own = {item.dtype for item in params.overrides}
     quantized = tuple(item for item in precision.weights if item.quantized and item.dtype not in own)
     _require_share(precision, quantized, first.weight_bits, "weights")
-    activations = tuple(item for item in precision.activations if item.dtype not in own)
-    _require_share(precision, activations, _activation_bits(steps), "activations", by="tensors")
+    if narrow is not None:
+        _require_narrow(precision, narrow, _activation_bits(steps))
+    else:
+        activations = tuple(item for item in precision.activations if item.dtype not in own)
+        _require_share(precision, activations, _activation_bits(steps), "activations", by="tensors")
     share = precision.quantized_share or 0.0
     note = f"{share:.0%} of the weight elements are quantized; the rest stays float"
     narrowed = params.op_types or params.nodes_to_exclude or kept_float
@@ -69,6 +79,39 @@ def require_true_label(
             "or name the operators in op_types to say that a part is enough.",
         )
     return (note,) if share < _NEARLY_ALL else ()
+
+
+@dataclass(frozen=True)
+class NarrowProducts:
+    """Products of stored weights that read activations of a width, and all of them."""
+
+    count: int
+    of: int
+
+
+def narrow_products(model: onnx.ModelProto, bits: int) -> NarrowProducts:
+    stored = {tensor.name: tensor for tensor in model.graph.initializer}
+    halves = {node.output[0]: node for node in model.graph.node if node.op_type == "DequantizeLinear"}
+    read = []
+    for node in model.graph.node:
+        first, second = (halves.get(name) for name in (*node.input, "", "")[:2])
+        if node.op_type in WORKERS and first is not None and second is not None and second.input[0] in stored:
+            read.append(_bits(stored[first.input[2]]) == bits)
+    return NarrowProducts(sum(read), len(read))
+
+
+def _bits(tensor: onnx.TensorProto) -> int:
+    return 8 * int(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize)
+
+
+def _require_narrow(precision: Precision, narrow: NarrowProducts, bits: int) -> None:
+    if narrow.of and narrow.count >= _NEARLY_ALL * narrow.of:
+        return
+    raise InputError(
+        f"the label is not true: {narrow.count} of {narrow.of} products read {bits}-bit activations",
+        cause=f"the produced graph measures as {precision.label or precision.reason}",
+        fix="Choose a precision that this model can have: w8a16.",
+    )
 
 
 def weight_range_bits(stored: Iterable[NDArray[Any]]) -> int | None:

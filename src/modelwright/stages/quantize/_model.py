@@ -119,7 +119,13 @@ def _own_biases(model: onnx.ModelProto) -> None:
     graph = model.graph
     weights = {tensor.name: tensor for tensor in graph.initializer}
     taken = {*weights, *(name for node in graph.node for name in (*node.input, *node.output))}
-    seen: set[str] = set()
+    # What is read elsewhere too (an Add) has another type there.
+    seen = {
+        name
+        for node in graph.node
+        for place, name in enumerate(node.input)
+        if place != 2 or node.op_type not in _BIASED
+    }
     for node in graph.node:
         bias = node.input[2] if node.op_type in _BIASED and len(node.input) > 2 else ""
         if bias not in weights or bias not in seen:

@@ -45,6 +45,9 @@ class QuantizeParams:
       float operators read floats; `all` is what an NPU needs. Unset is `all`; a recipe for the CPU says `needed`.
     - `float_where_faster`: a product stays float where its integer kernel on a CPU, with the ways there and back, takes
       longer by a model of their costs; with `pairs = "needed"` only. A recipe for the CPU says so.
+    - `scope`: an EP whose compiler was asked which operators it computes on integers: with 8-bit activations those
+      between the products carry pairs of 16 bits too, so that nothing there is float but what it takes in float only.
+      A recipe for an NPU of such an EP says so.
     - `bias_correction`: what rounding the weights adds to the mean of each output channel is taken off its bias. Needs
       real samples; made-up ones have no mean to trust.
     - `keep_io_types` and `op_types_float`: inputs and outputs, and operators, that fp16 leaves alone.
@@ -66,6 +69,7 @@ class QuantizeParams:
     op_types_float: tuple[str, ...] = ()
     pairs: Pairs | None = None
     float_where_faster: bool | None = None
+    scope: str | None = None
     bias_correction: bool = True
 
 
@@ -108,7 +112,7 @@ class QuantizeOutcome:
     """Facts about the produced file. `measured` and the bits were read from it, not from the request.
 
     `pairs_left_out`: Q/DQ pairs that no kernel of the target needs. `kept_float`: products that are faster in float.
-    `biases_corrected`: products whose bias was moved.
+    `biases_corrected`: products whose bias was moved. `between`: tensors between products that carry 16 bits.
     `weight_range_bits`: what the 8-bit weights really use, 7 where the range was reduced; null without such weights.
     """
 
@@ -127,6 +131,7 @@ class QuantizeOutcome:
     pairs_left_out: int
     biases_corrected: int
     kept_float: int
+    between: int
     clipped: Clipped
     opset: int
     warnings: tuple[str, ...]
@@ -137,7 +142,7 @@ class QuantizeOutcome:
 
 QUANTIZE = Stage(
     name="quantize",
-    version="10",
+    version="12",
     params=QuantizeParams,
     outcome=QuantizeOutcome,
     task=RemoteTask("modelwright.stages.quantize._run:run_quantize"),

@@ -14,6 +14,7 @@ from modelwright.data import DataSource, samples
 from modelwright.errors import InputError
 from modelwright.graph import Graph, load, summary
 from modelwright.stages.quantize._check import (
+    narrow_products,
     require_exact,
     require_true_label,
     saturating,
@@ -55,6 +56,7 @@ class _QuantizeFacts:
     pairs_left_out: int = 0
     biases_corrected: int = 0
     kept_float: int = 0
+    between: int = 0
     clipped: Clipped = field(default_factory=Clipped)
     warnings: list[str] = field(default_factory=list)
 
@@ -102,7 +104,7 @@ def _transform(
         result = quantize_static(prepared, steps[0], params, source, folder)
         model, facts.calibration = result.model, result.calibration
         facts.pairs_left_out, facts.biases_corrected = result.pairs_left_out, result.biases_corrected
-        facts.kept_float = result.kept_float
+        facts.kept_float, facts.between = result.kept_float, result.between
         facts.warnings += [*_sample_warnings(result.calibration), *result.warnings]
     else:
         prepared.weights.attach(prepared.model)
@@ -182,7 +184,8 @@ def _outcome(
     produced = load(written)
     after = summary(produced)
     precision = after.precision
-    notes = require_true_label(precision, steps, params, facts.kept_float)
+    narrow = narrow_products(produced.model, steps[0].activation_bits) if facts.between else None
+    notes = require_true_label(precision, steps, params, facts.kept_float, narrow)
     open_session(written)
     return QuantizeOutcome(
         precision=canonical(params.precision),
@@ -200,6 +203,7 @@ def _outcome(
         pairs_left_out=facts.pairs_left_out,
         biases_corrected=facts.biases_corrected,
         kept_float=facts.kept_float,
+        between=facts.between,
         clipped=facts.clipped,
         opset=opset_of(produced.model),
         warnings=tuple(itertools.chain(facts.warnings, notes)),

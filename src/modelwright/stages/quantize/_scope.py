@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from modelwright._lazy import lazy
 from modelwright.errors import InputError, did_you_mean
 from modelwright.stages.quantize._params import ALL_OPERATORS, QuantizeParams
+from modelwright.targets import adapter_of
 
 if TYPE_CHECKING:
     import onnx
@@ -15,7 +16,7 @@ else:
 
 WORKERS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
 # These hand values on with the scale of their input, or disappear into the operator before them.
-_MOVERS = frozenset(
+MOVERS = frozenset(
     {
         "AveragePool",
         "Clip",
@@ -53,13 +54,16 @@ WIDE = 16
 
 def static_operators(model: onnx.ModelProto, params: QuantizeParams, activation_bits: int) -> tuple[str, ...]:
     """Operator types to quantize, sorted."""
-    present = {node.op_type for node in model.graph.node if node.domain in ("", "ai.onnx")}
+    present = {node.op_type for node in model.graph.node if _is_known(node)}
     if params.op_types and params.op_types != (ALL_OPERATORS,):
         return tuple(sorted(set(params.op_types) & present))
     if params.op_types or activation_bits >= WIDE:
         return tuple(sorted(present - _NEVER))
+    taken = adapter_of(params.scope).operators(activation_bits) if params.scope is not None else None
     kernels = LOOKED_UP if params.pairs == "needed" else frozenset()
-    return tuple(sorted(present & (WORKERS | _MOVERS | kernels)))
+    if taken is not None:
+        kernels = taken.integers - _NEVER
+    return tuple(sorted(present & (WORKERS | MOVERS | kernels)))
 
 
 def check_scope(model: onnx.ModelProto, params: QuantizeParams) -> tuple[str, ...]:
@@ -100,7 +104,12 @@ def _makes_integers(node: onnx.NodeProto) -> bool:
 
 def excluded_without_name(model: onnx.ModelProto, operators: tuple[str, ...]) -> list[str]:
     """Nodes of other domains that carry the name of an ONNX operator; the quantizer looks at names only."""
-    return [node.name for node in model.graph.node if node.domain not in ("", "ai.onnx") and node.op_type in operators]
+    return [node.name for node in model.graph.node if not _is_known(node) and node.op_type in operators]
+
+
+def _is_known(node: onnx.NodeProto) -> bool:
+    """An operator of ONNX, or one of onnxruntime's that became one since."""
+    return node.domain in ("", "ai.onnx") or (node.domain, node.op_type) == ("com.microsoft", "Gelu")
 
 
 def _require(name: str, known: list[str], what: str) -> None:

@@ -12,7 +12,9 @@ from modelwright._lazy import lazy
 from modelwright.data import Samples
 from modelwright.errors import InputError
 from modelwright.stages.quantize._bias import correct_biases, products
+from modelwright.stages.quantize._gelu import fuse_gelu
 from modelwright.stages.quantize._histogram import histograms, mse_range, percentile_range
+from modelwright.stages.quantize._islands import Widths, island_widths
 from modelwright.stages.quantize._model import Prepared, opset_of
 from modelwright.stages.quantize._neighbours import finest_scales, packing_of
 from modelwright.stages.quantize._pairs import integer_nodes, keep_needed_pairs
@@ -57,6 +59,15 @@ class CalibrationSamples:
 
 
 @dataclass(frozen=True)
+class PairScope:
+    """The operators that carry pairs, the nodes that do not, and the tensors of another width."""
+
+    operators: tuple[str, ...]
+    excluded: set[str]
+    between: Widths
+
+
+@dataclass(frozen=True)
 class StaticResult:
     model: onnx.ModelProto
     calibration: Calibration
@@ -64,6 +75,7 @@ class StaticResult:
     pairs_left_out: int
     biases_corrected: int
     kept_float: int
+    between: int = 0
 
 
 def quantize_static(
@@ -71,6 +83,8 @@ def quantize_static(
 ) -> StaticResult:
     """Find the ranges with the weights outside of memory, then bring them back and quantize."""
     _check(params)
+    if params.scope is not None:
+        fuse_gelu(prepared.model)
     operators = static_operators(prepared.model, params, step.activation_bits)
     excluded = set(params.nodes_to_exclude) | set(excluded_without_name(prepared.model, operators))
     excluded |= index_arithmetic(prepared.model)
@@ -79,6 +93,7 @@ def quantize_static(
     needed = params.pairs == "needed"
     if needed:
         excluded |= integer_nodes(prepared.model.graph, operators, excluded).idle
+    between = island_widths(prepared.model, params, operators, excluded)
     tensors = _watched(prepared.model, operators, excluded)
     if not tensors:
         raise InputError(
@@ -89,7 +104,8 @@ def quantize_static(
     working = {node.name for node in prepared.model.graph.node if node.op_type in operators} - excluded
     corrected = params.bias_correction and not source.random
     watch = Watch(tensors, products(prepared.model, working) if corrected else ())
-    observed, ranges = _ranges(prepared.model, watch, step, params, source, workdir)
+    bits = {name: _bits(name, step, params, between) for name in tensors}
+    observed, ranges = _ranges(prepared.model, watch, bits, params, source, workdir)
     slow = Parting()
     if needed and params.float_where_faster and not params.op_types:
         slow = faster_in_float(prepared.model.graph, FloatScope(operators, excluded), observed.sizes)
@@ -104,7 +120,7 @@ def quantize_static(
     prepared.weights.attach(prepared.model)
     integers = integer_nodes(prepared.model.graph, operators, excluded)
     floats = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in _weights_of(prepared.model, observed.means)}
-    model = _insert_pairs(prepared.model, step, params, ranges, (operators, excluded))
+    model = _insert_pairs(prepared.model, step, params, ranges, PairScope(operators, excluded, between))
     left_out = keep_needed_pairs(model, integers) if needed else 0
     biases = correct_biases(model, observed.means, floats)
     quantize_tables(model, tables, step.weight_bits)
@@ -113,7 +129,7 @@ def quantize_static(
         source.samples.kind, source.random, observed.samples, observed.digest, method, len(observed.ranges)
     )
     warnings = (*_wide_warning(left, wide), *((_IN_VAIN,) if slow.in_vain else ()))
-    return StaticResult(model, facts, warnings, left_out, biases, len(slow.floats))
+    return StaticResult(model, facts, warnings, left_out, biases, len(slow.floats), between.count)
 
 
 def _check(params: QuantizeParams) -> None:
@@ -141,13 +157,12 @@ def _watched(model: onnx.ModelProto, operators: tuple[str, ...], excluded: set[s
 def _ranges(
     model: onnx.ModelProto,
     watch: Watch,
-    step: Step,
+    bits: dict[str, int],
     params: QuantizeParams,
     source: CalibrationSamples,
     workdir: Path,
 ) -> tuple[Observed, dict[str, Range]]:
     observed = observe(model, watch, source.samples, workdir)
-    bits = {name: _bits(name, step, params) for name in observed.ranges}
     if params.method == "minmax":
         return observed, _with_room(model, observed.ranges, bits)
     filled = histograms(model, observed, source.samples, workdir)
@@ -172,7 +187,10 @@ def _with_room(model: onnx.ModelProto, ranges: dict[str, Range], bits: dict[str,
     }
 
 
-def _bits(tensor: str, step: Step, params: QuantizeParams) -> int:
+def _bits(tensor: str, step: Step, params: QuantizeParams, between: Widths) -> int:
+    if tensor in between.wide:
+        # What a product reads of it has 8 bits, and none to spare.
+        return 8 if tensor in between.converted else WIDE
     own = {item.tensor: item.dtype for item in params.overrides}
     return 16 if own.get(tensor, step.activations).endswith("16") else 8
 
@@ -187,12 +205,11 @@ def _insert_pairs(
     step: Step,
     params: QuantizeParams,
     ranges: dict[str, Range],
-    scope: tuple[tuple[str, ...], set[str]],
+    scope: PairScope,
 ) -> onnx.ModelProto:
-    operators, excluded = scope
     overrides = _overrides(model, step, params, scope)
     types = {step.weights, step.activations, *(item.dtype for item in params.overrides)}
-    wide = any(item.endswith("16") for item in types)
+    wide = any(item.endswith("16") for item in types) or scope.between.count > 0
     # Before opset 21 ONNX has no 16-bit pairs; onnxruntime and EPs take those of com.microsoft.
     contrib = wide and opset_of(model) < _NATIVE_WIDE_OPSET
     mark_inferred(model)
@@ -205,8 +222,8 @@ def _insert_pairs(
             _quant_type(step.activations),
             _tensors_data(ranges),
             [],
-            sorted(excluded),
-            list(operators),
+            sorted(scope.excluded),
+            list(scope.operators),
             {
                 "MinimumRealRange": max(adapter.narrowest_range for adapter in _adapters()),
                 "ActivationSymmetric": params.symmetric_activations,
@@ -221,25 +238,37 @@ def _insert_pairs(
 
 
 def _overrides(
-    model: onnx.ModelProto, step: Step, params: QuantizeParams, scope: tuple[tuple[str, ...], set[str]]
+    model: onnx.ModelProto, step: Step, params: QuantizeParams, scope: PairScope
 ) -> dict[str, list[dict[str, Any]]]:
     """The user's types first, then what EPs insist on, where the user said nothing."""
     asked = {item.tensor: [{"quant_type": _quant_type(item.dtype)}] for item in params.overrides}
+    asked |= _widths(scope.between, step)
     helper = ortq.tensor_quant_overrides.TensorQuantOverridesHelper(asked)
-    if asked:
+    if asked and not scope.between.count:
         qnn.MixedPrecisionTensorQuantOverridesFixer.create_from_model(
             helper, model, _quant_type(step.activations)
         ).apply(_quant_type(step.activations), params.symmetric_activations)
     found: dict[str, list[dict[str, Any]]] = dict(helper.get_dict())
-    operators, excluded = scope
     stored = {tensor.name for tensor in model.graph.initializer}
-    asked_for = [node for node in model.graph.node if node.op_type in operators and node.name not in excluded]
+    asked_for = [
+        node for node in model.graph.node if node.op_type in scope.operators and node.name not in scope.excluded
+    ]
     for node in asked_for:
         for name, override in (*_required_by_eps(stored, node, step), *_recurrent_weights(stored, node, step)):
             found.setdefault(name, [override])
+        _give_scales(found, node, step)
     if params.pairs == "needed" and reduces_range(params) and (step.weights, step.activations) == ("int8", "uint8"):
         for name, channels in _fitting_weights(model, asked_for, params.per_channel):
             found.setdefault(name, channels)
+    return found
+
+
+def _widths(between: Widths, step: Step) -> dict[str, list[dict[str, Any]]]:
+    """16 bits beside those of the step, with a conversion for the nodes that read the other width."""
+    kinds = {True: _quant_type("uint16"), False: _quant_type(step.activations)}
+    found = {name: [{"quant_type": kinds[name in between.wide]}] for name in between.wide | between.converted.keys()}
+    for name, readers in between.converted.items():
+        found[name][0]["convert"] = {"quant_type": kinds[name not in between.wide], "recv_nodes": set(readers)}
     return found
 
 
@@ -279,6 +308,15 @@ def _required_by_eps(stored: set[str], node: onnx.NodeProto, step: Step) -> Iter
             name = node.input[1] if rule.tensor == "weight" else node.output[0]
             if rule.tensor == "output" or name in stored:
                 yield name, _override(rule)
+
+
+def _give_scales(found: dict[str, list[dict[str, Any]]], node: onnx.NodeProto, step: Step) -> None:
+    """What EPs insist on for 16 bits, where an output was given those among 8."""
+    own = found.get(node.output[0], [{}])[0]
+    for adapter in _adapters() if own.get("quant_type") == _quant_type("uint16") and "scale" not in own else ():
+        for rule in adapter.tensor_rules(node.op_type, step.weights, "uint16"):
+            if rule.tensor == "output" and rule.scale is not None:
+                own.update(_override(rule))
 
 
 def _override(rule: TensorRule) -> dict[str, Any]:

@@ -87,7 +87,13 @@ def _listed(name: str, lists: Lists, pairs: Sequence[tuple[PickedRows, PickedRow
     seen = listed(pairs, asked.gate, closely=asked.closely) if name == lists.names[0] else ()
     near = next((measure.value for measure in seen if measure.name == CLOSE), None)
     same = all(np.array_equal(getattr(one, part), getattr(other, part)) for one, other in pairs for part in vars(one))
-    return OutputParity(name, "detections", near, None, None, None, identical=same, reason=None, measures=seen)
+    sums = Accumulator()
+    for one, other in pairs:
+        ours, theirs = matched_rows(one, other)
+        if len(ours):
+            sums.add(one.boxes[ours], other.boxes[theirs])
+    noise = sums.aggregate().sqnr_db.worst if near is not None else None
+    return OutputParity(name, "detections", near, None, noise, None, identical=same, reason=None, measures=seen)
 
 
 def _compared(name: str, wanted: Sequence[Outputs], got: Sequence[Outputs], asked: Asked) -> OutputParity:

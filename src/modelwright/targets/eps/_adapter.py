@@ -44,6 +44,15 @@ class TensorRule:
     zero_point: int = 0
 
 
+@dataclass(frozen=True)
+class TakenOperators:
+    """ONNX operators by what the EP's own compiler made of them: those that it computes on integers, and those that it
+    computes in float only. What is in neither it leaves, or nobody asked."""
+
+    integers: frozenset[str]
+    floats: frozenset[str]
+
+
 class EpAdapter:
     """How to talk to one EP. This class is an EP with nothing special about it: override what differs.
 
@@ -91,6 +100,10 @@ class EpAdapter:
         """What it insists on for an operator at these element types. Every quantized model keeps to the rules of all
         EPs, so that targets can share it."""
         return ()
+
+    def operators(self, activation_bits: int) -> TakenOperators | None:
+        """What it takes with activations of so many bits, asked of the EP itself; None where nobody did."""
+        return None
 
     def trace_options(self, folder: Path) -> dict[str, str]:
         """EP options that make it record its operators into this folder."""

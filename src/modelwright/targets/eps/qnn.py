@@ -7,15 +7,17 @@ share of the block's own cycles and µs; a ratio taken from another block would 
 from __future__ import annotations
 
 import csv
+import functools
 import json
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar
 
 from modelwright.errors import UsageError, did_you_mean
 from modelwright.targets._catalogue import ExecutionProvider, Soc
-from modelwright.targets.eps._adapter import EpAdapter, Explanation, Refusal, RefusalKind, TensorRule
+from modelwright.targets.eps._adapter import EpAdapter, Explanation, Refusal, RefusalKind, TakenOperators, TensorRule
 from modelwright.targets.eps._trace import DeviceBlock, DeviceOp, DeviceTrace, TraceProblem
 
 CSV_MISSING = "qnn_csv_missing"
@@ -103,6 +105,10 @@ class QnnAdapter(EpAdapter):
             return (TensorRule("output", "uint16", scale, zero_point),)
         return ()
 
+    def operators(self, activation_bits: int) -> TakenOperators | None:
+        """By a table that its compiler filled, with ONNX's own node tests (`bench/npu_operators.py`)."""
+        return _taken(f"a{activation_bits}")
+
     def trace_options(self, folder: Path) -> dict[str, str]:
         """Its own level "basic" records no operators; a level it does not know it ignores without a word. It appends to
         a file that is already there."""
@@ -118,6 +124,15 @@ class QnnAdapter(EpAdapter):
 
 
 ADAPTER = QnnAdapter()
+
+
+@functools.cache
+def _taken(width: str) -> TakenOperators | None:
+    rows = tomllib.loads(Path(__file__).with_name("qnn_operators.toml").read_text(encoding="utf-8"))["operators"]
+    if not all(width in row for row in rows.values()):
+        return None
+    integers = frozenset(name for name, row in rows.items() if row[width])
+    return TakenOperators(integers, frozenset(name for name, row in rows.items() if row["float"]) - integers)
 
 
 def _known_arch(provider: ExecutionProvider, value: str) -> str:
