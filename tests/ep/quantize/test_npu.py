@@ -16,10 +16,11 @@ from bench import npu_operators
 from ep.quantize.graphs import Builder, conv_net, image, saved, transformer
 from modelwright.data import DataSource
 from modelwright.errors import InputError
+from modelwright.graph import load, summary
 from modelwright.models import resolve
 from modelwright.pipeline import RecipeChoices, resolve_recipe
-from modelwright.stages.quantize import QuantizeParams, TensorOverride, run_quantize
-from modelwright.stages.quantize._check import narrow_products
+from modelwright.stages.quantize import QuantizeParams, TensorOverride, run_quantize, steps_of
+from modelwright.stages.quantize._check import narrow_products, require_true_label
 from modelwright.stages.quantize._gelu import fuse_gelu
 from modelwright.targets import parse_target
 
@@ -213,15 +214,27 @@ def test_products_keep_the_width_that_the_label_says(tmp_path):
     assert quantizers[softmax.output[0]] == onnx.TensorProto.UINT16
 
 
-def test_a_label_is_refused_where_products_are_not_of_its_width(tmp_path):
-    """What was asked for in 16 bits beside: here every tensor that a product writes."""
+def test_what_a_repair_asks_for_in_16_bits_beside_is_taken_whole_and_leaves_the_label_true(tmp_path):
     source = saved(transformer(), tmp_path)
-    model = onnx.load(source)
-    written = [node.output[0] for node in model.graph.node if node.op_type in ("MatMul", "Gemm")]
-    overrides = tuple(TensorOverride(name, "uint16") for name in written)
+    asked = next(node for node in onnx.load(source).graph.node if node.op_type == "MatMul")
+    work = tmp_path / "work"
+    work.mkdir()
+    overrides = (TensorOverride(asked.output[0], "uint16"),)
     params = QuantizeParams("w8a8", samples=4, pairs="all", scope="qnn", overrides=overrides)
+    assert run_quantize(source, str(work), params, DataSource()).precision == "w8a8"
+    model = onnx.load(work / "model.onnx")
+    found, every = (narrow_products(model, 8, names) for names in ({asked.output[0]}, ()))
+    assert (found.count, every.of - every.count) == (found.of, 1)
+    assert set(ask(work / "model.onnx")) <= {"QuantizeLinear", "DequantizeLinear", "Erf"}
+
+
+def test_a_label_is_refused_where_products_read_another_width(tmp_path):
+    run_quantize(saved(transformer(), tmp_path), str(tmp_path), QuantizeParams("w8a16", samples=4), DataSource())
+    made = load(tmp_path / "model.onnx")
     with pytest.raises(InputError, match="label is not true: 0 of"):
-        run_quantize(source, str(tmp_path), params, DataSource())
+        require_true_label(
+            summary(made).precision, steps_of("w8a8"), QuantizeParams("w8a8"), 0, narrow_products(made.model, 8)
+        )
 
 
 @pytest.mark.parametrize(

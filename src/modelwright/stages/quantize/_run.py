@@ -14,6 +14,7 @@ from modelwright.data import DataSource, samples
 from modelwright.errors import InputError
 from modelwright.graph import Graph, load, summary
 from modelwright.stages.quantize._check import (
+    NarrowProducts,
     narrow_products,
     require_exact,
     require_true_label,
@@ -174,6 +175,10 @@ def _clip_warnings(clipped: Clipped) -> list[str]:
     return [f"{clipped.to_largest} weights lie beyond float16 and were moved to its largest value, 65504"]
 
 
+def _narrow(produced: Graph, step: Step, params: QuantizeParams) -> NarrowProducts:
+    return narrow_products(produced.model, step.activation_bits, {item.tensor for item in params.overrides})
+
+
 def _outcome(
     written: Path,
     steps: tuple[Step, ...],
@@ -184,7 +189,7 @@ def _outcome(
     produced = load(written)
     after = summary(produced)
     precision = after.precision
-    narrow = narrow_products(produced.model, steps[0].activation_bits) if facts.between else None
+    narrow = _narrow(produced, steps[0], params) if facts.between else None
     notes = require_true_label(precision, steps, params, facts.kept_float, narrow)
     open_session(written)
     return QuantizeOutcome(
