@@ -123,7 +123,9 @@ def _inputs(family: Family) -> dict[str, np.ndarray]:
     """Pictures of the size that its configuration names, or words of its vocabulary."""
     if "vocab_size" in family.config:
         words = np.random.default_rng(0).integers(3, family.config["vocab_size"], (SAMPLES, 64))
-        return {"input_ids": words, "attention_mask": np.ones_like(words)}
+        ones = np.ones_like(words)
+        kinds = {"token_type_ids": 0 * ones} if family.model_type == "bert" else {}
+        return {"input_ids": words, "attention_mask": ones, **kinds}
     cut = family.processor.get("crop_size") or family.processor.get("size", {})
     size = family.config.get("image_size", [cut.get("height", 32), cut.get("width", 32)])
     sides = size if isinstance(size, list) else [size, size]

@@ -11,9 +11,11 @@ import pytest
 from modelwright._json import plain
 from modelwright.data import DataSource
 from modelwright.errors import StoreError, UsageError, WrightError
-from modelwright.farm.cluster import Cluster, DaskExecutor, _cluster, _hand, make_certificates
+from modelwright.farm.cluster import Cluster, ClusterWorker, DaskExecutor, _cluster, _hand, make_certificates
+from modelwright.farm.cluster._cluster import SLOT
 from modelwright.farm.cluster._freight import Unloading
-from modelwright.farm.cluster._wire import ShippedValue
+from modelwright.farm.cluster._where import nearest
+from modelwright.farm.cluster._wire import ShippedValue, WorkerFacts
 from modelwright.models import HfSource
 from modelwright.plans import Node, Plan, Ref, run_all
 from modelwright.stages.compile import COMPILE, CompileParams
@@ -193,3 +195,30 @@ def test_a_worker_that_dies_loses_only_its_lease(tmp_path, store, monkeypatch):
     assert [results[one.id].done.produced for one in wanted] == [True] * 3
     assert len(store.entries()) == 3
     assert len(made) == len(set(made))
+
+
+def machine(name, slots=1):
+    return ClusterWorker(
+        f"tls://{name}", {SLOT: float(slots)}, WorkerFacts(name, "Linux", {}, "cpu", slots, False, "0")
+    )
+
+
+def test_a_job_goes_to_the_free_machine_that_has_what_it_reads_and_anywhere_where_that_saves_little():
+    both, much = [machine("a"), machine("b")], 50 << 20
+    everywhere = ["tls://a", "tls://b"]
+    assert nearest(both, {"tls://a": much, "tls://b": 0}, {}) == ["tls://b"]
+    assert nearest(both, {"tls://a": much, "tls://b": much}, {}) == everywhere
+    assert nearest(both, {"tls://a": 1000, "tls://b": 0}, {}) == everywhere
+    # One that has it and is busy is not waited for.
+    assert nearest(both, {"tls://a": much, "tls://b": 0}, {"tls://b": 1}) == everywhere
+    assert nearest([machine("a"), machine("b", 2)], {"tls://a": much, "tls://b": 0}, {"tls://b": 1}) == ["tls://b"]
+    assert nearest([], {}, {}) == []
+
+
+def test_what_a_machine_made_or_was_sent_is_known_to_be_there(loopback, cluster, store):
+    loopback.forget()
+    wanted = node("held")
+    done = run(cluster, store, wanted)[wanted.id].done
+    size = sum(file.size for file in done.artifact.files)
+    lacking = {one.name: cluster.lacking(one.address, done.artifact.files) for one in cluster.workers()}
+    assert lacking == {name: 0 if name == done.machine else size for name in lacking}

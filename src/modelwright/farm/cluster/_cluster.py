@@ -8,7 +8,7 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -70,6 +70,7 @@ class Cluster:
         self._looked = 0.0
         self._sending: dict[tuple[str, str], threading.Lock] = {}
         self._sent: dict[tuple[str, str], float] = {}
+        self._held: dict[str, set[str]] = {}
         self.id = f"wright-{os.urandom(8).hex()}"
         try:
             self.client = self._stack.enter_context(_connected(require_tls(scheduler), tls_folder(tls)))
@@ -143,6 +144,7 @@ class Cluster:
                     checked(read(Reply, answer))
                     offset += max(1, len(data))
             self._sent[place] = time.monotonic()
+            self.note_held(address, [file])
 
     def fetch(self, address: str, file: FileEntry, path: Path) -> None:
         """A file of a machine's store; anything but the content it is called after is refused and removed."""
@@ -161,6 +163,17 @@ class Cluster:
         if offset != file.size or total.hexdigest() != file.digest:
             path.unlink()
             raise forged(f"{file.name} is not what its digest says")
+
+    def note_held(self, address: str, files: Iterable[FileEntry]) -> None:
+        """A machine has these: it made them, or was sent them."""
+        with self._lock:
+            self._held.setdefault(address, set()).update(file.digest for file in files)
+
+    def lacking(self, address: str, files: Iterable[FileEntry]) -> int:
+        """Bytes of them that would have to be sent there, as far as is known here."""
+        with self._lock:
+            held = self._held.get(address, set())
+            return sum(file.size for file in files if file.digest not in held)
 
     def listen(self, topic: str, hear: Callable[[Report], None]) -> None:
         def heard(event: Any) -> None:

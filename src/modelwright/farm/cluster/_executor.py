@@ -19,8 +19,8 @@ from modelwright.errors import ExecutionError, WrightError
 from modelwright.farm.cluster._cluster import SLOT, Cluster, LostWorkerError, checked, keep_content
 from modelwright.farm.cluster._errand import Errand, Errands, OverError
 from modelwright.farm.cluster._freight import Freight, make_job
-from modelwright.farm.cluster._where import AnyNode, Berth, able, berth_for, needs_of
-from modelwright.farm.cluster._wire import Delivery, NodeAnswer, forged, read, written
+from modelwright.farm.cluster._where import AnyNode, Berth, able, berth_for, nearest, needs_of
+from modelwright.farm.cluster._wire import Delivery, NodeAnswer, NodeJob, forged, read, written
 from modelwright.plans import (
     Model,
     ModelInput,
@@ -88,6 +88,8 @@ class _Dispatch:
         self._threads = concurrent.futures.ThreadPoolExecutor(_THREADS, thread_name_prefix="errand")
         self._running: dict[concurrent.futures.Future[NodeResult], frozenset[str]] = {}
         self._known: set[str] = set()
+        self._binding = threading.Lock()
+        self._bound: Counter[str] = Counter()
         self._over = threading.Event()
 
     def __enter__(self) -> _Dispatch:
@@ -168,7 +170,8 @@ class _Dispatch:
                 job = make_job(node, models, freight, berth.key, number, topic)
                 errand = Errand(number, written(job), {file.digest: file for file in job.files}, freight.path)
                 try:
-                    came = self._errands.run(errand, berth.addresses, self._needs(node), tell)
+                    with self._going_to(berth, job) as places:
+                        came = self._errands.run(errand, places, self._needs(node), tell)
                     checked(came.reply)
                     return self._received(node, berth, came, place, made)
                 except LostWorkerError:
@@ -178,6 +181,19 @@ class _Dispatch:
             cause=f"{_AGAIN} workers were lost while they had it",
             fix="look at the workers' logs: it may take their memory",
         )
+
+    @contextlib.contextmanager
+    def _going_to(self, berth: Berth, job: NodeJob) -> Iterator[list[str]]:
+        """Where the job may go; one that is bound for a machine keeps others from being bound for it too."""
+        lacking = {address: self._cluster.lacking(address, job.files) for address in berth.addresses}
+        with self._binding:
+            places = nearest(berth.workers, lacking, self._bound)
+            self._bound.update(places if len(places) == 1 else ())
+        try:
+            yield places
+        finally:
+            with self._binding:
+                self._bound.subtract(places if len(places) == 1 else ())
 
     def _received(self, node: AnyNode, berth: Berth, came: Delivery, place: Path, made: _MadeThere) -> Produced:
         """The result in this store's terms. Nothing enters it that does not follow from the node, or is not what its
@@ -190,6 +206,7 @@ class _Dispatch:
         if not answer.kept:
             raise NotKeptError(answer.meta)
         check_names(file.name for file in answer.files)
+        self._cluster.note_held(address, answer.files)
         reused = []
         for file in answer.files:
             if file.role not in _ROLES:

@@ -10,6 +10,7 @@ from modelwright._installed import installed
 from modelwright.errors import ExecutionError
 from modelwright.farm.cluster._cluster import SLOT, ClusterWorker
 from modelwright.farm.cluster._hand import CPU_MARK
+from modelwright.farm.cluster._wire import SMALL
 from modelwright.plans import Model, Node
 from modelwright.store import Key
 from modelwright.targets import parse_target
@@ -77,6 +78,17 @@ def berth_for(
     here = node.key(models)
     key = here if any(key == here for _, key in fitting) else fitting[0][1]
     return Berth(key, tuple(one for one, other in fitting if other == key))
+
+
+def nearest(workers: Iterable[ClusterWorker], lacking: Mapping[str, int], busy: Mapping[str, int]) -> list[str]:
+    """The addresses that a job may go to: that of a free machine which has what the job reads, where this saves others
+    much (`lacking` are bytes by address); else all of them, and whoever is free first does it."""
+    there = list(workers)
+    free = [one for one in there if busy.get(one.address, 0) < one.facts.slots]
+    best = min(free, key=lambda one: lacking[one.address], default=None)
+    if best is None or max(lacking[one.address] for one in free) - lacking[best.address] < SMALL:
+        return [one.address for one in there]
+    return [best.address]
 
 
 def _differs(node: AnyNode, worker: ClusterWorker) -> str | None:
