@@ -202,25 +202,30 @@ class _Parcel:
         self.names[found] = said
         return found
 
-    def _samples(self, said: Data | str) -> None:
+    def _samples(self, said: Data | str) -> Any:
+        """Files of samples; or the user's function that gives them, whose file travels."""
         data = as_data(said)
-        if data.function:
+        if not data.function:
+            self.data = self.freight.value(DataSource(data))
+            return None
+        if data.labels is not None or data.processor is not None:
             raise UsageError(
-                f"{data.source} stays on this machine",
-                cause="it is your own code, and `on` runs none of it elsewhere",
-                fix="save its samples as .npz and give those",
+                f"{data.source} goes to another machine alone",
+                cause="its labels or its processor are other files of this one",
+                fix="let the function give everything, or give the samples as files",
             )
-        self.data = self.freight.value(DataSource(data))
+        return plain(replace(data, source=self._function("samples", data.source, "data")))
 
     def _metric(self, said: str) -> str:
+        return self._function("metric", said, "metric") if ":" in said else said
+
+    def _function(self, slot: str, said: str, option: str) -> str:
         """A function of the user's: its file travels, and only a worker that was started with trust runs it."""
-        file, colon, function = said.rpartition(":")
-        if not colon:
-            return said
+        file, _, function = said.rpartition(":")
         path = Path(file).expanduser()
         if not path.is_file():
-            raise InputError(f"{file} does not exist", cause="no such file", fix="Check the path of `metric`.")
-        return f"{self._put('metric', {path.name: path}, path.name, file)}:{function}"
+            raise InputError(f"{file} does not exist", cause="no such file", fix=f"Check the path of `{option}`.")
+        return f"{self._put(slot, {path.name: path}, path.name, file)}:{function}"
 
     def _record(self, slot: str, said: str | Path) -> str:
         with opened(self._store) as place:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from modelwright.errors import WrightError
 from modelwright.farm import cluster
 from modelwright.farm.cluster import Loan, VerbAnswer
 from modelwright.judge import Allowance
-from modelwright.vocabulary import Result
+from modelwright.vocabulary import Data, Result
 
 _FILES = ("model", "reference", "retry", "against")
 
@@ -65,13 +66,27 @@ def _value(loan: Loan, name: str, form: Any) -> Any:
     if name == "arms":
         return [_arm(loan, arm) for arm in form]
     if name == "metric":
-        file, colon, function = str(form).rpartition(":")
-        return f"{_here(loan, file)}:{function}" if colon else form
+        return _function(loan, str(form)) if ":" in str(form) else form
+    if name == "data":
+        return _samples(loan, form)
     if name == "max_drop" and isinstance(form, dict):
         return typed(Allowance, form, strict=True)
-    if name in ("data", "output", "trace_chrome") or (name == "recipe" and "data" in form):
+    if name in ("output", "trace_chrome") or (name == "recipe" and "data" in form):
         raise cluster.forged(f"{name} would name a file of this machine")
     return form
+
+
+def _samples(loan: Loan, form: Any) -> Data:
+    """A function whose file came along; any other source would be one of this machine."""
+    data = typed(Data, form, strict=True)
+    if not data.function or data.labels is not None or data.processor is not None:
+        raise cluster.forged("data would name a file of this machine")
+    return replace(data, source=_function(loan, data.source))
+
+
+def _function(loan: Loan, word: str) -> str:
+    file, _, function = word.rpartition(":")
+    return f"{_here(loan, file)}:{function}"
 
 
 def _arm(loan: Loan, form: Mapping[str, Any]) -> measure.Arm:

@@ -31,7 +31,7 @@ else:
     help="Announce these instead of what a probe of this machine finds, for example ep:qnn-npu. Repeatable.",
 )
 @click.option("--slots", type=click.IntRange(1), default=1, show_default=True, help="How many nodes run at once.")
-@click.option("--trust", is_flag=True, help="Run Python code that comes with a model, or a metric of --on.")
+@click.option("--trust", is_flag=True, help="Run Python code that comes with a model, or with --on.")
 @tls_option
 @output_options
 def command(

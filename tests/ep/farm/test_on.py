@@ -14,7 +14,10 @@ from support.models import conv_net, mlp, save
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory):
-    with Lab(tmp_path_factory.mktemp("lab"), {"plain": (), "xelite": ("qnn-npu",)}) as found:
+    """`friend` is there when a test begins it."""
+    machines = {"plain": (), "xelite": ("qnn-npu",)}
+    with Lab(tmp_path_factory.mktemp("lab"), machines) as found:
+        machines["friend"] = ()
         yield found
 
 
@@ -93,9 +96,22 @@ def test_code_of_the_user_runs_on_no_machine_that_was_not_told_to_trust(xelite, 
     asked = {"data": str(tmp_path / "rows.npz"), "metric": f"{metric}:score"}
     with pytest.raises(UsageError, match=r"score\.py is Python code, and xelite runs none"):
         mw.evaluate(model, model, **asked, on=xelite)
-    assert not witness.exists()
-    with pytest.raises(UsageError, match="stays on this machine"):
+    with pytest.raises(UsageError, match=r"score\.py is Python code, and xelite runs none"):
         mw.perf(model, data=f"{metric}:score", on=xelite)
+    assert not witness.exists()
+
+
+def test_a_function_that_gives_samples_goes_as_a_file_to_a_machine_that_was_told_to_trust(lab, model, tmp_path):
+    code = tmp_path / "rows.py"
+    code.write_text(
+        "import numpy as np\ndef rows():\n    for n in range(6):\n        yield {'x': np.full((4,), n, 'f4')}\n"
+    )
+    lab.begin("friend", "--trust")
+    friend = mw.On("friend", lab.address, lab.tls)
+    found = mw.evaluate(model, model, data=f"{code}:rows", outputs=True, on=friend)
+    assert (found.measured_on, found.data.selected) == ("friend", 6)
+    assert found.data.source == f"{code}:rows"
+    assert "received" not in mw.read(found.record_id).text
 
 
 def test_an_error_there_is_the_same_error_here(xelite, model):
