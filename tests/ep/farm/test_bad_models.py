@@ -1,5 +1,8 @@
-"""Rows of a matrix that end badly by what they are: a graph without an end, one that eats memory, data whose code
-aborts or meets a full disk. Each fails by its class, and the rest is done."""
+"""Rows of a matrix that end badly by what they are: a graph without an end, one that eats memory, one that ends the
+process, data whose code aborts or meets a full disk. Each fails by its class, and the rest is done."""
+
+import platform
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -37,6 +40,33 @@ def hungry():
     nodes = [helper.make_node("Expand", ["x", "n"], ["big"]), helper.make_node("ReduceMax", ["big"], ["y"], keepdims=0)]
     shape = numpy_helper.from_array(np.array([200_000_000, 4]), "n")
     return model(nodes, [value("x", shape=[1, 4])], [value("y", shape=[])], [shape])
+
+
+def overflowing():
+    """The least of all integers modulo -1: no x86 can divide that, and onnxruntime's process ends with SIGFPE."""
+    nodes = [
+        helper.make_node("Cast", ["x"], ["i"], to=TensorProto.INT32),
+        helper.make_node("Sub", ["i", "i"], ["zero"]),
+        helper.make_node("Add", ["zero", "least"], ["a"]),
+        helper.make_node("Add", ["zero", "minus"], ["b"]),
+        helper.make_node("Mod", ["a", "b"], ["d"]),
+        helper.make_node("Cast", ["d"], ["y"], to=TensorProto.FLOAT),
+    ]
+    numbers = {"least": -(2**31), "minus": -1}
+    weights = [numpy_helper.from_array(np.array([number], np.int32), name) for name, number in numbers.items()]
+    return model(nodes, [value("x", shape=[1, 4])], [value("y", shape=[1, 4])], weights)
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="other CPUs divide it")
+def test_a_model_that_ends_the_process_is_a_crash_and_the_others_are_built(tmp_path):
+    models = {"ends": overflowing(), "good": mlp(16)}
+    rows = [str(save(made, tmp_path, f"{name}.onnx")) for name, made in models.items()]
+    result = mw.matrix(rows, "cpu", output=tmp_path / "out")
+    assert {one.cell.model: one.words for one in result} == {"ends": "failed (crash)", "good": "validated"}
+    failure = result.find("ends", "cpu")[0].failure
+    assert "SIGFPE" in failure.cause
+    assert Path(failure.log).is_file()
+    assert result.passed is False
 
 
 @pytest.mark.proof
