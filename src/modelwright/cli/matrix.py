@@ -55,7 +55,7 @@ def command() -> None:
 @target_options
 @click.option("--to", help="Feed to publish to what passes its gate: a folder, oci://…; see `wright publish`.")
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="Folder for the builds, matrix.json and matrix.html."
+    "-o", "--output", type=click.Path(path_type=Path), help="Folder for the builds, matrix.json and the pages."
 )
 @click.option("--plan", is_flag=True, help="Show every cell and what they share; run and write nothing.")
 @data_options(partly=True)
