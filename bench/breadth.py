@@ -12,7 +12,8 @@ row ends as
 - `not made`: PyTorch cannot make the model here, from any shrunk configuration, so nothing was asked of us
 
 Rows are kept as they come in bench/results/breadth.jsonl, so a run that was ended goes on. `python -m bench breadth`
-writes bench/results/breadth.json from all of them.
+writes bench/results/breadth.json from all of them, and goes on from there in another clone; who wants every row anew
+deletes both.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from transformers.models.auto import modeling_auto
 
 from bench._breadth_page import page
 from bench._small_configs import RULES
-from bench.written import RESULTS, read
+from bench.written import RESULTS, read, write
 from modelwright.errors import UsageError, WrightError
 from modelwright.models import HfSource, resolve
 from modelwright.stages.export import ExportOutcome, ExportParams, _load, _run, run_export
@@ -79,7 +80,9 @@ _KINDS = {
 def run() -> Row:
     """All that are not in the file yet; then what the file says."""
     trials()
-    return summary()
+    found = summary()
+    PAGE.write_text(page(found))
+    return found
 
 
 def summary() -> Row:
@@ -124,9 +127,10 @@ def model_types() -> tuple[str, ...]:
 
 
 def _known() -> dict[str, Row]:
-    if not ROWS.exists():
-        return {}
-    rows = [json.loads(line) for line in ROWS.read_text().splitlines() if line.endswith("}")]
+    """Rows of the last result, and what came since; a later row replaces an earlier one."""
+    rows: list[Row] = read("breadth").get("rows", [])
+    if ROWS.exists():
+        rows = [*rows, *(json.loads(line) for line in ROWS.read_text().splitlines() if line.endswith("}"))]
     return {row["model_type"]: row for row in rows}
 
 
@@ -347,10 +351,11 @@ if __name__ == "__main__":
     parser.add_argument("names", nargs="*")
     parser.add_argument("--limit", type=float)
     parser.add_argument("--again", metavar="KIND", help="the rows that failed so once more")
-    parser.add_argument("--page", action="store_true", help="write docs/breadth.md from bench/results/breadth.json")
+    parser.add_argument("--page", action="store_true", help="write the rows to breadth.json and docs/breadth.md")
     asked = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     if asked.page:
+        write("breadth", summary())
         PAGE.write_text(page(read("breadth")))
         sys.exit(0)
     again = [row["model_type"] for row in _known().values() if asked.again and row["kind"] == asked.again]
