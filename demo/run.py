@@ -80,7 +80,7 @@ def climb_and_forge(data: tuple[str, ...]) -> None:
     asked = ("--task", "image-classification", "--ceiling", "L3", "--max-drop", "3pt", "--seeds", "2")
     wright("support", "run", "-m", MODEL, *data, *asked, "-o", "demo-out/contribution", quiet=True)
     wright("support", "report", "demo-out/contribution", shown=12)
-    step("A copy in which the accuracy is a better one, with every id made to fit: does a review believe it?")
+    step("A forged copy, with every id made to fit: does a review believe it?")
     forge(ROOT / "demo-out/contribution", ROOT / "demo-out/forged")
     wright("support", "review", "demo-out/forged", "-m", MODEL, *data[:2], may_say_no=True)
 

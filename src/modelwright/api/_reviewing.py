@@ -33,7 +33,7 @@ from modelwright.support import (
     gate_findings,
     hunt,
     make_report,
-    marked_stale,
+    marked,
     number_findings,
     outside_effort,
     read_claim,
@@ -113,7 +113,7 @@ def review(
             if own is not None:
                 findings += number_findings(evidence, read_evidence(out / SAME))
     findings += gate_findings(claim, claimed, own)
-    rows = marked_stale(compared_rows(claim, claimed.rows, own), findings)
+    rows = marked(compared_rows(claim, claimed.rows, own), findings)
     mode: ReviewMode = "evidence only" if own is None else "rerun"
     verdict, reasons = decided(rows, findings, mode)
     return SupportReview(

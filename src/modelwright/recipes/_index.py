@@ -67,7 +67,7 @@ def entry_rows(entry: CatalogEntry) -> Iterator[IndexRow]:
             target=target,
             precision=precision,
             level=shown.level if shown is not None else None,
-            shown_on=shown.on if shown is not None else None,
+            shown_on=shown.on if shown is not None and shown.level is not None else None,
             known_bad=None if bad is None else f"{bad.reason} (until {bad.until})",
         )
 

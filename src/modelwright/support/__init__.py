@@ -35,7 +35,7 @@ from modelwright.support._review import (
     compared_rows,
     decided,
     gate_findings,
-    marked_stale,
+    marked,
     number_findings,
 )
 from modelwright.support._scan import foreign_to_a_family
@@ -158,7 +158,7 @@ __all__ = [
     "located",
     "make_report",
     "make_statement",
-    "marked_stale",
+    "marked",
     "number_findings",
     "outside_effort",
     "parse_claim",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from modelwright.support._words import Level
 from modelwright.vocabulary import OnProgress, Progress
 
 LOGS = "logs"
+_EXITS: Mapping[str, int] = {"pass": 0, "fail": 1, "inconclusive": 6, "blocked": 6}
 BUILD = "build-1"
 """What says whether a build came to an end."""
 
@@ -72,7 +73,13 @@ class Notebook:
         """One level: measured now, or on record already."""
         level = asked.level
         assert level is not None, "a level is asked about"
-        statement = self._once(asked, work, lambda found: self._judged(level, found))
+
+        def ended(tell: OnProgress) -> StepFound:
+            found = work(tell)
+            word = judge_level(level, _json.plain(found.measured)).word
+            return replace(found, exit=_EXITS.get(word, found.exit))
+
+        statement = self._once(asked, ended, lambda found: self._judged(level, found))
         judged = judge_level(level, statement.predicate.measured)
         return statement, judged
 
@@ -167,7 +174,3 @@ def _bare(identity: str) -> str:
     """A digest as in-toto has it; the commit of a Hub model is a name, and its digest is that of the name."""
     kind, _, digest = identity.partition(":")
     return digest if kind == "sha256" else hashlib.sha256(identity.encode()).hexdigest()
-
-
-def retried(asked: StatementAsked, attempt: int, change: str) -> StatementAsked:
-    return replace(asked, attempt=attempt, change=change)

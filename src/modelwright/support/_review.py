@@ -134,13 +134,18 @@ def gate_findings(claim: Claim, claimed: SupportRun, own: SupportRun | None) -> 
         yield ReviewFinding("gate", "gate", "unverified", "changes", why)
 
 
-def marked_stale(rows: Sequence[ReviewRow], findings: Sequence[ReviewFinding]) -> tuple[ReviewRow, ...]:
-    """Rows that came out the same, of records that another tool made: those are not what was reproduced."""
-    old = {one.row: one.reason for one in findings if one.word == "stale"}
-    return tuple(
-        replace(row, word="stale", reason=old[row.name]) if row.word == "reproduced" and row.name in old else row
-        for row in rows
-    )
+def marked(rows: Sequence[ReviewRow], findings: Sequence[ReviewFinding]) -> tuple[ReviewRow, ...]:
+    """Rows as they compare, and as their records are: one that contradicts itself is contradicted whatever came out
+    here, and one that another tool made is not what was reproduced."""
+    words: dict[str | None, ReviewFinding] = {one.row: one for one in findings if one.word == "stale"}
+    words |= {one.row: one for one in findings if one.word == "contradicted"}
+    return tuple(_marked(row, words.get(row.name)) for row in rows)
+
+
+def _marked(row: ReviewRow, finding: ReviewFinding | None) -> ReviewRow:
+    if finding is None or row.word == "contradicted" or (finding.word == "stale" and row.word != "reproduced"):
+        return row
+    return replace(row, word=finding.word, reason=finding.reason)
 
 
 def decided(

@@ -86,10 +86,13 @@ class StatementSeeds:
 
 @dataclass(frozen=True, kw_only=True)
 class SupportPredicate:
-    """`measured` is all that the verdict follows from, by the function that `verdict.by` names; `exit` is what the
-    command line would have ended with; `records` are the ids of answers that were kept on the way, `log` is the
-    SHA-256 of what was said meanwhile, in `logs/` beside the evidence. `seconds` are since it was asked: what several
-    levels need is asked by the first of them."""
+    """`measured` is all that the verdict follows from, by the function that `verdict.by` names.
+
+    - `exit`: what a command that asked this alone would have ended with
+    - `records`: the ids of answers that were kept on the way
+    - `log`: the SHA-256 of what was said meanwhile, in `logs/` beside the evidence
+    - `seconds`: since it was asked; what several levels need is asked by the first of them
+    """
 
     schema_version: Literal[1] = 1
     claim: str

@@ -124,7 +124,9 @@ def test_an_ep_that_is_missing_here_is_blocked_and_what_was_tried_is_on_record(n
     assert (words["L1"].word, words["L1"].blocked_by) == ("blocked", "host")
     assert len(words["L1"].statements) == 3
     assert words["L2"].word == "blocked"
-    tried = [one.asked.change for one in read_evidence(tmp_path / "out").statements if one.asked.change]
+    statements = read_evidence(tmp_path / "out").statements
+    assert {one.predicate.exit for one in statements if one.asked.level == "L1"} == {6}
+    tried = [one.asked.change for one in statements if one.asked.change]
     assert len(tried) == 2
 
 

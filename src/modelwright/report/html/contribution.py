@@ -41,13 +41,12 @@ def contribution_page(report: SupportReport) -> Page:
 
 
 def _ladder(rows: Sequence[LadderRow]) -> Html:
-    columns = [Column("level"), Column("case"), Column("part"), Column("word"), Column("why", long=True)]
+    columns = [Column("level"), Column("case"), Column("word"), Column("why", long=True)]
     cells = [
         Row(
             (
                 Cell(f"{row.level} {LEVELS[row.level].title}"),
-                Cell(f"{row.target} {row.precision}"),
-                Cell(row.component or "whole"),
+                Cell(f"{row.target} {row.precision}", small=row.component or ""),
                 Cell(row.word, tone=_SHADES.get(row.word, "")),
                 Cell("; ".join(row.reasons), small=" ".join(one[:_ID] for one in row.statements)),
             )

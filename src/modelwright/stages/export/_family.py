@@ -58,9 +58,18 @@ def said_family(said: str | None) -> Iterator[None]:
 
 
 def family_place(model_type: str) -> Path | None:
-    """The file of the family that is here for a type; None where there is none, or a package has it."""
-    found = importlib.util.find_spec(f"{_OURS}.{_spelt(model_type)}")
-    return None if found is None or found.origin is None else Path(found.origin)
+    """The file of the family that is known for a type, ours or another package's; None where there is none. Nothing
+    of it is imported."""
+    name = _spelt(model_type)
+    found = importlib.util.find_spec(f"{_OURS}.{name}")
+    if found is not None and found.origin is not None:
+        return Path(found.origin)
+    entry = extensions(FAMILIES).get(name)
+    if entry is None or entry.dist is None:
+        return None
+    place = entry.module.replace(".", "/")
+    files = (Path(str(entry.dist.locate_file(file))) for file in (f"{place}.py", f"{place}/__init__.py"))
+    return next((file for file in files if file.is_file()), None)
 
 
 def family(model_type: str) -> ModelFamily:

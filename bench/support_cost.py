@@ -1,0 +1,97 @@
+"""What the ladder costs beside the bare commands, in CPU time: each in a home of its own, one after the other.
+
+    python -m bench.support_cost
+
+Bare is what somebody would type for the same levels: `build`, then `eval --outputs` against PyTorch on as many samples,
+then `eval --task` where there are labels. `probe` is timed on the same model.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench import written
+
+NAME, ROUNDS = "support_cost", 2
+
+
+def run() -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        _model(place)
+        found: dict[str, list[float]] = {"ladder": [], "bare": [], "probe": []}
+        for number in range(ROUNDS):
+            found["ladder"].append(_cpu_s(place, f"l{number}", _ladder(number)))
+            found["bare"].append(_cpu_s(place, f"b{number}", *_bare(number)))
+            found["probe"].append(_cpu_s(place, f"p{number}", ["support", "probe", "bert"]))
+    ratio = min(found["ladder"]) / min(found["bare"])
+    probe = min(found["probe"])
+    return {
+        "cpu_s": found,
+        "ladder_to_bare": round(ratio, 3),
+        "probe_cpu_s": probe,
+        "met": ratio <= 1.1 and probe <= 15,
+    }
+
+
+def _ladder(number: int) -> list[str]:
+    words = ["support", "ladder", "bert", "-o", f"out{number}", "--ceiling", "L3", "--data", "rows.npz"]
+    return [*words, "--task", "text-classification", "--max-drop", "5pt"]
+
+
+def _bare(number: int) -> list[list[str]]:
+    build, data = f"build{number}", ["--reference", "bert", "--data", "rows.npz"]
+    return [
+        ["build", "bert", "--target", "cpu", "-o", build, "--data", "rows.npz"],
+        ["eval", build, *data, "--outputs", "--samples", "24"],
+        ["eval", build, *data, "--task", "text-classification", "--max-drop", "5pt"],
+    ]
+
+
+def _cpu_s(place: Path, home: str, *calls: list[str]) -> float:
+    before = _used()
+    for words in calls:
+        call = [str(Path(sys.executable).with_name("wright")), *words, "-q"]
+        env = {**os.environ, "MODELWRIGHT_HOME": str(place / home)}
+        done = subprocess.run(call, cwd=place, env=env, capture_output=True, text=True, check=False)
+        if done.returncode not in (0, 6):
+            raise RuntimeError(f"{words}: {done.stderr}")
+    return round(_used() - before, 2)
+
+
+def _used() -> float:
+    found = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return found.ru_utime + found.ru_stime
+
+
+def _model(place: Path) -> None:
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification
+
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=99, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
+        max_position_embeddings=32, num_labels=3, initializer_range=0.3,
+    )  # fmt: skip
+    model = BertForSequenceClassification(config).eval()
+    model.save_pretrained(place / "bert")
+    ids = np.random.default_rng(0).integers(5, 99, (200, 32))
+    with torch.no_grad():
+        labels = model(torch.from_numpy(ids)).logits.argmax(-1).numpy()
+    ones, zeros = np.ones_like(ids), np.zeros_like(ids)
+    np.savez(place / "rows.npz", input_ids=ids, attention_mask=ones, token_type_ids=zeros, label=labels)
+
+
+if __name__ == "__main__":
+    found = run()
+    written.write(NAME, found)
+    sys.stdout.write(json.dumps(found, indent=2) + "\n")
