@@ -25,7 +25,7 @@ _CAUSES: tuple[tuple[str, str], ...] = (
     ),
     (r"the graph lost the inputs", "an input does not reach the graph"),
     (
-        r"INVALID_GRAPH|NOT_IMPLEMENTED|InvalidGraph|Fail:|RuntimeException|NotImplemented :",
+        r"cannot open the model|INVALID_GRAPH|NOT_IMPLEMENTED|InvalidGraph|Fail:|RuntimeException|NotImplemented :",
         "a graph is written, and onnxruntime refuses it",
     ),
     (
@@ -74,8 +74,7 @@ def _opening(result: Mapping[str, Any], agrees: list[Row], fails: list[Row], unm
         f"Of the {result['of']} model types in the auto classes of transformers {result['transformers']}, {tried} were"
         " tried: the class of the first task that we know, else the plain model, from its default configuration, shrunk"
         " by rule (`bench/_small_configs.py`), with seeded weights and texts of 32 tokens. They are tried in the order"
-        f" of the SHA-256 of their names, which no outcome changes: these are the first {result['first']} and"
-        f" {tried - result['first']} of those that follow."
+        f" of the SHA-256 of their names, which no outcome changes: these are the first {result['first']}{_more(result, tried)}."
     )
     yield ""
     yield "| | model types |"
@@ -99,6 +98,11 @@ def _opening(result: Mapping[str, Any], agrees: list[Row], fails: list[Row], unm
     yield ""
     yield "`make breadth` goes on where it was ended. Every row, with its reason: bench/results/breadth.json."
     yield ""
+
+
+def _more(result: Mapping[str, Any], tried: int) -> str:
+    later = tried - int(result["first"])
+    return f" and {later} of those that follow" if later else ""
 
 
 def _unseen(row: Row) -> bool:

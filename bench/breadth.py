@@ -54,7 +54,7 @@ from modelwright.stages.export._parity import TOLERANCE, _difference
 
 ROWS = RESULTS / "breadth.jsonl"
 PAGE = Path(__file__).parents[1] / "docs" / "breadth.md"
-WANTED = 0.8
+LEAST, WANTED = 250, 0.8
 _CPU_S = 90  # of processor time: how busy a machine is says nothing about a model
 _TRIAL_S = 7200
 _TOKENS = 32
@@ -100,7 +100,7 @@ def summary() -> Row:
         "share_that_agrees": round(share, 3),
         "what_blocks_the_rest": dict(Counter(row["kind"] for row in rows if row["state"] == "fails").most_common()),
         "rows": rows,
-        "met": len(rows) >= len(model_types()) and share >= WANTED,
+        "met": len(rows) >= LEAST and share >= WANTED,
     }
 
 
