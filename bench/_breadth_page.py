@@ -74,7 +74,8 @@ def _opening(result: Mapping[str, Any], agrees: list[Row], fails: list[Row], unm
         f"Of the {result['of']} model types in the auto classes of transformers {result['transformers']}, {tried} were"
         " tried: the class of the first task that we know, else the plain model, from its default configuration, shrunk"
         " by rule (`bench/_small_configs.py`), with seeded weights and texts of 32 tokens. They are tried in the order"
-        f" of the SHA-256 of their names, which no outcome changes: these are the first {result['first']}{_more(result, tried)}."
+        " of the SHA-256 of their names, which no outcome changes: these are the first"
+        f" {result['first']}{_more(result, tried)}."
     )
     yield ""
     yield "| | model types |"
@@ -113,7 +114,7 @@ def _tasks(agrees: list[Row], fails: list[Row]) -> Iterable[str]:
     good, bad = (Counter(row["task"] for row in rows) for rows in (agrees, fails))
     yield "| task | agree | fail |"
     yield "|---|---|---|"
-    for task in sorted({*good, *bad}, key=lambda task: -(good[task] + bad[task])):
+    for task in sorted({*good, *bad}, key=lambda task: (-good[task] - bad[task], task)):
         yield f"| {task} | {good[task]} | {bad[task]} |"
     yield ""
 
