@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from modelwright._text import visible
 
@@ -25,3 +26,11 @@ def unportable(name: str) -> str | None:
     if _FORBIDDEN.search(name) or visible(name) != name:
         return "backslashes, colons, quotes, wildcards and control characters mean different things on other systems"
     return reserved(name)
+
+
+def near(text: str) -> str:
+    """A path without this machine in it: as seen from here, or by its own name. What is no absolute path stays."""
+    path = Path(text)
+    if not path.is_absolute():
+        return text
+    return path.relative_to(Path.cwd()).as_posix() if path.is_relative_to(Path.cwd()) else path.name

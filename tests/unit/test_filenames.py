@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from modelwright._filenames import reserved, unportable
+from modelwright._filenames import near, reserved, unportable
 from modelwright._output import check_output
 from modelwright.errors import StoreError, UsageError
 from modelwright.store._names import check_names
@@ -40,3 +40,10 @@ def test_ordinary_names_are_not(name):
 
 def test_a_result_may_have_a_colon_in_its_name(tmp_path):
     check_output(Path(tmp_path, "2026-11-16T14:05.json"))
+
+
+def test_a_path_that_is_shown_to_others_says_nothing_about_this_machine(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert near(str(tmp_path / "a" / "b.npz")) == "a/b.npz"
+    assert near(str(tmp_path.parent / "elsewhere.npz")) == "elsewhere.npz"
+    assert [near(word) for word in ("--target", "cpu", "a/b")] == ["--target", "cpu", "a/b"]

@@ -109,7 +109,7 @@ def _climb(job: AfreshJob, tell: OnProgress) -> None:
 
 
 def _march(claim: Claim, given: Contribution, out: Path, tell: OnProgress, *, gate: bool) -> None:
-    adding.frozen(claim, out)
+    adding.frozen(claim, out, given)
     with Store() as store:
         answers = verbs.LevelVerbs(store, tell)
         march = adding.March(claim, given, adding.Notebook(claim, out, tell), store, answers, tell)

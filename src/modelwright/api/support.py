@@ -195,7 +195,7 @@ def _marched(
 ) -> SupportRun:
     tell = on_progress or silent
     claim, given = adding.freeze(wish)
-    adding.frozen(claim, folder)
+    adding.frozen(claim, folder, given)
     with opened(store) as place:
         notebook = adding.Notebook(claim, folder, tell)
         march = adding.March(claim, given, notebook, place, LevelVerbs(place, tell), tell)

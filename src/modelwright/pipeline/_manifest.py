@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from modelwright import __version__
+from modelwright._filenames import near
 from modelwright._installed import installed
 from modelwright._json import dumps, plain
 from modelwright._output import SEAL, sealed
@@ -100,19 +101,12 @@ def _eps() -> dict[str, str]:
 def _shown(recipe: Recipe) -> Recipe:
     """Without a path of this machine: data is named as seen from here, or by its own name."""
     data = recipe.data
-    labels, processor = data.labels and _near(data.labels), data.processor and _near(data.processor)
-    near = dataclasses.replace(data, source=_near(data.source), labels=labels, processor=processor)
+    labels, processor = data.labels and near(data.labels), data.processor and near(data.processor)
+    shown = dataclasses.replace(data, source=near(data.source), labels=labels, processor=processor)
     export = recipe.export
     if export is not None and export.family is not None:
-        export = dataclasses.replace(export, family=_near(export.family))
-    return dataclasses.replace(recipe, data=near, export=export)
-
-
-def _near(text: str) -> str:
-    path = Path(text)
-    if not path.is_absolute():
-        return text
-    return path.relative_to(Path.cwd()).as_posix() if path.is_relative_to(Path.cwd()) else path.name
+        export = dataclasses.replace(export, family=near(export.family))
+    return dataclasses.replace(recipe, data=shown, export=export)
 
 
 def _entry(result: BuildResult, component: Built) -> dict[str, Any]:

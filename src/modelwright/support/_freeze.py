@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 from dataclasses import field
 from pathlib import Path
 
@@ -86,12 +87,13 @@ def freeze(wish: SupportWish) -> tuple[Claim, Contribution]:
     ), given
 
 
-def frozen(claim: Claim, folder: Path) -> None:
-    """Written once; a folder that has another one is not gone on with."""
+def frozen(claim: Claim, folder: Path, given: Contribution) -> None:
+    """Written once, with the files of the contribution beside it; a folder that has another one is not gone on with."""
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / CLAIM).exists():
         if (folder / EVIDENCE).exists():
             raise InputError(f"{folder} has evidence and no claim", cause=f"{CLAIM} is gone", fix="use a new folder")
+        _bring(claim, folder, given)
         write_claim(claim, folder)
         return
     before = read_claim(folder)
@@ -101,6 +103,23 @@ def frozen(claim: Claim, folder: Path) -> None:
             cause=f"{', '.join(_differing(before, claim))} differ from what was frozen there",
             fix="repeat the command that began it, or use a new folder",
         )
+
+
+def _bring(claim: Claim, folder: Path, given: Contribution) -> None:
+    """Whoever reviews the claim finds what it is about where the claim is."""
+    family = None if given.family is None else Path(given.family)
+    for claimed, source in ((claim.recipe, given.recipe), (claim.family, family)):
+        if claimed is None or source is None:
+            continue
+        place = folder / claimed.name
+        if not place.exists():
+            shutil.copyfile(source, place)
+        elif file_digest(place) != claimed.digest:
+            raise UsageError(
+                f"{place} is another file than {source}",
+                cause="the contribution goes beside the claim, and a file of that name is there",
+                fix="use a new folder, or bring one of them up to date",
+            )
 
 
 def _differing(one: Claim, other: Claim) -> list[str]:

@@ -13,6 +13,7 @@ from modelwright import _json
 from modelwright._call import spoken
 from modelwright._dataclass import dataclass
 from modelwright._disk import disk_errors
+from modelwright._filenames import near
 from modelwright.errors import InputError
 from modelwright.evidence import Environment, RecordedVerdict, now, read_environment
 from modelwright.support._claim import Claim
@@ -118,7 +119,7 @@ class Notebook:
             tool=this_tool(),
             environment=self._circumstances(),
             seeds=found.seeds,
-            argv=("wright", *spoken.get()) if spoken.get() else (),
+            argv=("wright", *map(near, spoken.get())) if spoken.get() else (),
             exit=found.exit,
             log=self._keep_log(said),
             measured=_json.plain(found.measured),

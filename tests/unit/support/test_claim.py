@@ -1,5 +1,6 @@
 """What is claimed: frozen, typed, and the only source of seeds."""
 
+import hashlib
 from dataclasses import replace
 
 import pytest
@@ -12,8 +13,10 @@ from modelwright.support import (
     ClaimedData,
     ClaimedFile,
     ClaimedSource,
+    Contribution,
     Tolerances,
     claim_text,
+    frozen,
     parse_claim,
     read_claim,
     write_claim,
@@ -105,3 +108,22 @@ def test_seeds_follow_from_the_claim_and_uses_do_not_share_them():
     assert seeds == [_claim().seed(use, number) for use in ("weights", "inputs", "data") for number in range(20)]
     other = replace(claim, ceiling="L3")
     assert not set(seeds) & set(other.seeds("inputs", 20))
+
+
+def test_what_is_contributed_goes_beside_the_claim_and_replaces_nothing(tmp_path):
+    recipe = tmp_path / "mine" / "r.toml"
+    recipe.parent.mkdir()
+    recipe.write_text("[optimize]\n")
+    claim = _claim(effort="recipe", outcome="delta", recipe=ClaimedFile("r.toml", sha256(recipe)))
+    frozen(claim, tmp_path / "out", Contribution(recipe))
+    assert (tmp_path / "out" / "r.toml").read_text() == recipe.read_text()
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "r.toml").write_text("theirs")
+    with pytest.raises(UsageError, match="another file"):
+        frozen(claim, tmp_path / "taken", Contribution(recipe))
+    assert (tmp_path / "taken" / "r.toml").read_text() == "theirs"
+    assert not (tmp_path / "taken" / CLAIM).exists()
+
+
+def sha256(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
