@@ -78,7 +78,7 @@ proof: .venv/.installed-hf ## the long proofs (minutes to hours); results go to 
 breadth: .venv/.installed-hf ## every model type of transformers, shrunk: which become graphs (hours; goes on where it was ended)
 	$(PY) -m bench breadth
 
-recipes: .venv/.installed-hf ## lint the catalogue, build every tiny entry, review one contribution (what CI runs; minutes)
+recipes: .venv/.installed-hf ## lint the catalogue, build every tiny entry, review one contribution (minutes)
 	$(PY) -m bench recipes
 
 catalog: .venv/.installed-hf ## build the catalogue's trained models, each judged by its metric (fetches them once)

@@ -1,6 +1,7 @@
 """The catalogue: linted, and every entry that is a configuration built from nothing, two at a time.
 
-`python -m bench recipes` is what CI runs on every change: at most six minutes. `catalog` has the trained models.
+`python -m bench recipes` (`make recipes`) is for every change of the catalogue: at most six minutes. `catalog` has the
+trained models.
 """
 
 from __future__ import annotations
