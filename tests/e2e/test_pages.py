@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlparse
 
 import pytest
 
-from modelwright import api
+from modelwright.api import matrix as matrix_verb
 from support.browser import Browser, find_browser
 from support.models import conv_net, save
 from support.results import every_page, matrix
@@ -127,7 +127,7 @@ def test_a_matrix_is_sorted_by_latency_and_by_score_with_what_is_unknown_last(br
 
 def test_every_model_of_a_matrix_has_a_page_that_the_first_one_leads_to(browser, tmp_path):
     found = matrix(5)
-    assert api.matrix, "whoever has an answer of a verb can draw it"
+    assert matrix_verb, "whoever has an answer of a verb can draw it"
     found.save_pages(tmp_path)
     browser.open(tmp_path / "matrix.html")
     links = browser.value("[...document.querySelectorAll('section table a')].map(one => one.href)")
