@@ -18,6 +18,7 @@ from modelwright.judge import Allowance, as_allowance
 from modelwright.models import BuildSource, HfSource, OnnxSource, Source, SourceChoices, onnx_of, resolve
 from modelwright.pipeline import BuildFailure, Builds, Plans, Recipe, RecipeChoices, TargetPlan
 from modelwright.recipes import CATALOG_WORD, find_entry, matching_entry, own_folder
+from modelwright.stages.quantize import Effort
 from modelwright.store import Store, unwritten
 from modelwright.targets import Target, parse_target, parse_targets
 from modelwright.vocabulary import Data, OnProgress, PixelInputs, as_data
@@ -33,6 +34,7 @@ def build(
     *,
     recipe: AnyRecipe | None = None,
     precision: str | None = None,
+    effort: Effort | None = None,
     passes: Sequence[str] | None = None,
     dims: Mapping[str, int] | None = None,
     opset: int | None = None,
@@ -57,7 +59,8 @@ def build(
 ) -> Builds:
     """Take a model to checked artifacts: export, optimize, quantize, validate, compile.
 
-    Without `targets`: what the recipe is for, else cpu. With several, `output` gets a folder for each. `force` keeps
+    Without `targets`: what the recipe is for, else cpu. With several, `output` gets a folder for each. `effort` is how
+    long quantizing may take to keep the accuracy: fast or normal. `force` keeps
     passes whose operators the target's EP does not claim. `provider_options` go to the EP wherever it compiles or is
     asked. `inputs` is how the finished model takes its images: bytes, channels last, not normalized. What the store has
     is not made again. `max_drop` is what may be lost of the metric of `task` on the labelled
@@ -68,6 +71,7 @@ def build(
     source = buildable(model, SourceChoices(task, revision, trust_remote_code, random_weights))
     choices = RecipeChoices(
         precision=precision,
+        effort=effort,
         passes=None if passes is None else tuple(passes),
         data=_data(data),
         samples=samples,
@@ -108,6 +112,7 @@ def plan(
     *,
     recipe: AnyRecipe | None = None,
     precision: str | None = None,
+    effort: Effort | None = None,
     passes: Sequence[str] | None = None,
     dims: Mapping[str, int] | None = None,
     opset: int | None = None,
@@ -130,6 +135,7 @@ def plan(
     source = buildable(model, SourceChoices(task, revision, trust_remote_code, random_weights))
     choices = RecipeChoices(
         precision=precision,
+        effort=effort,
         passes=None if passes is None else tuple(passes),
         data=_data(data),
         samples=samples,

@@ -283,6 +283,14 @@ def limit_options(function: F) -> F:
     return wrapper  # type: ignore[return-value]
 
 
+def effort_option(function: F) -> F:
+    return click.option(
+        "--effort",
+        type=click.Choice(["fast", "normal"]),
+        help="How long quantizing may take to keep the accuracy. Default: normal.",
+    )(function)
+
+
 def parse_dims(pairs: tuple[str, ...]) -> dict[str, int]:
     found = {}
     for pair in pairs:

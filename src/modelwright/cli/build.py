@@ -15,6 +15,7 @@ from modelwright.cli._data import data_options, pixel_options
 from modelwright.cli._options import (
     Output,
     dim_option,
+    effort_option,
     ep_option,
     limit_options,
     parse_dims,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     shell_complete=precision_names,
     help="fp32, fp16, w8a8, w8a16, w4a16 … Default: what the target's policy says.",
 )
+@effort_option
 @click.option(
     "--passes",
     shell_complete=pass_names,

@@ -14,6 +14,7 @@ from modelwright.cli._data import data_options
 from modelwright.cli._options import (
     Output,
     dim_option,
+    effort_option,
     limit_options,
     model_options,
     parse_dims,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     shell_complete=precision_names,
     help="fp16, dynamic, w8a8, w8a16, w16a16, w4a16, int4, chains like w8a8+fp16.",
 )
+@effort_option
 @data_options()
 @click.option(
     "--method",
@@ -56,7 +58,7 @@ if TYPE_CHECKING:
 @limit_options
 @verb_options
 def command(
-    model: str, precision: str, data: Data, target: str, dims: tuple[str, ...], output: Path | None,
+    model: str, precision: str, effort: str | None, data: Data, target: str, dims: tuple[str, ...], output: Path | None,
     overwrite: bool, out: Output, **said: Any,
 ) -> int:  # fmt: skip
     """Quantize MODEL, measure the bits that came out, and compare it with the original.
@@ -65,7 +67,7 @@ def command(
     """
     recipe = {"optimize": False, "compile": False, "quantize": _section(said)}
     where = {"dims": parse_dims(dims) or None, "output": output, "overwrite": overwrite}
-    call = VerbCall("build", model, target, recipe=recipe, precision=precision, data=data, **where)
+    call = VerbCall("build", model, target, recipe=recipe, precision=precision, effort=effort, data=data, **where)
     return run_build("quantize", call, out)
 
 

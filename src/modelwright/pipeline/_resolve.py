@@ -16,7 +16,7 @@ from modelwright.pipeline._conflicts import refuse_conflicts
 from modelwright.pipeline._known import chosen_passes
 from modelwright.pipeline._recipe import Layer, Recipe, make_data, make_pixels, make_recipe, merged, require_layer
 from modelwright.pipeline._weights import settled_weights
-from modelwright.stages.quantize import QuantizeParams, canonical, steps_of
+from modelwright.stages.quantize import Effort, QuantizeParams, canonical, steps_of
 from modelwright.stages.validate import ValidateParams
 from modelwright.targets import Target, catalogue, on_this_host, parse_target
 from modelwright.vocabulary import Data, PixelInputs, Sized
@@ -48,6 +48,7 @@ class RecipeChoices:
     dims: tuple[tuple[str, int], ...] = ()
     provider_options: tuple[tuple[str, str], ...] = ()
     inputs: PixelInputs | None = None
+    effort: Effort | None = None
 
 
 def resolve_recipe(
@@ -76,6 +77,8 @@ def resolve_recipe(
     layer["data"] = data = _data(choices, layer, source)
     if data.samples is not None and quantize:
         layer["quantize"]["samples"] = data.samples
+    if choices.effort is not None:
+        layer["quantize"] = _with_effort(layer["quantize"], choices.effort, precision)
     _spell_out(layer, source, target, choices, planning=planning)
     left_out = layer.pop("left_out", ())
     recipe = make_recipe(layer, "the recipe")
@@ -111,6 +114,17 @@ def _precision(source: OnnxSource | HfSource, target: Target, choices: RecipeCho
     if switched_off and choices.precision is None:
         return word, False
     return word, word != "fp32"
+
+
+def _with_effort(section: Layer | None, effort: Effort, precision: str) -> Layer:
+    """Where nothing is rounded to a grid that samples choose, more or less effort would change nothing."""
+    if section is None or not any(step.kind in ("static", "int4") for step in steps_of(precision)):
+        raise UsageError(
+            f"{precision} takes no effort {effort}",
+            cause="effort is what a quantized model may take to keep its accuracy, and here there is nothing to choose",
+            fix="leave `effort` out, or give a `precision` such as w8a8, w8a16 or int4",
+        )
+    return {**section, "effort": effort}
 
 
 def _defaults(source: OnnxSource | HfSource, target: Target) -> Layer:

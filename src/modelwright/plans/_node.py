@@ -8,7 +8,7 @@ from dataclasses import field
 from typing import Any, Generic, TypeVar, cast
 
 from modelwright._dataclass import dataclass
-from modelwright._json import digest, plain
+from modelwright._json import digest
 from modelwright.plans._model import Model
 from modelwright.stages import Stage
 from modelwright.store import Key, stage_key
@@ -28,7 +28,7 @@ class _Shape:
 
 @functools.lru_cache(1024)
 def _shape(stage: Stage[Any, Any], params: Hashable) -> _Shape:
-    libraries, said = stage.libraries(), plain(params)
+    libraries, said = stage.libraries(), stage.said(params)
     return _Shape(libraries, said, digest([stage.name, stage.version, libraries, said]))
 
 

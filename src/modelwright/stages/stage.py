@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from modelwright._dataclass import dataclass
 from modelwright._installed import installed
+from modelwright._json import plain
 from modelwright.worker import RemoteTask, TaskFunction
 
 P = TypeVar("P")
@@ -32,6 +33,8 @@ class Stage(Generic[P, O]):
     - `alone`: it needs a process that nothing else has used. Else `imports` are modules that its task begins with, so
       that a child can get ready while other nodes run.
     - `keeps` says which outcomes are worth keeping: an answer that may be another one tomorrow is not.
+    - `later` are parameters whose default is what was done before there were any: so said, they are in no key, and what
+      the store has stays right.
     """
 
     name: str
@@ -45,10 +48,17 @@ class Stage(Generic[P, O]):
     imports: tuple[str, ...] = ()
     host: Callable[[P], Mapping[str, str]] = _nothing
     keeps: Callable[[O], bool] = _always
+    later: tuple[str, ...] = ()
 
     def __hash__(self) -> int:
         """Of what tells stages apart: they are looked up for every node of a plan."""
         return hash((self.name, self.version))
+
+    def said(self, params: P) -> dict[str, Any]:
+        """What the parameters say in a key."""
+        found: dict[str, Any] = plain(params)
+        usual = [name for name in self.later if found[name] == plain(getattr(self.params, name))]
+        return {name: value for name, value in found.items() if name not in usual}
 
     def libraries(self) -> dict[str, str]:
         return {name: version for name in self.packages if (version := installed(name))}

@@ -11,6 +11,7 @@ from modelwright.worker import RemoteTask
 
 Method = Literal["minmax", "mse", "percentile"]
 Pairs = Literal["all", "needed"]
+Effort = Literal["fast", "normal"]
 QuantizedType = Literal["int8", "uint8", "int16", "uint16"]
 ALL_OPERATORS = "all"
 # Fewer seldom show how large values get.
@@ -50,6 +51,8 @@ class QuantizeParams:
       A recipe for an NPU of such an EP says so.
     - `bias_correction`: what rounding the weights adds to the mean of each output channel is taken off its bias. Needs
       real samples; made-up ones have no mean to trust.
+    - `effort`: how long it may take to keep the accuracy (static precisions). `fast` calibrates with the first 8 of the
+      samples and corrects no biases.
     - `keep_io_types` and `op_types_float`: inputs and outputs, and operators, that fp16 leaves alone.
     """
 
@@ -71,6 +74,7 @@ class QuantizeParams:
     float_where_faster: bool | None = None
     scope: str | None = None
     bias_correction: bool = True
+    effort: Effort = "normal"
 
 
 @dataclass(frozen=True)
@@ -149,4 +153,5 @@ QUANTIZE = Stage(
     packages=("onnx", "onnxruntime", "numpy", *extension_packages(EPS)),
     imports=("onnxruntime", "onnx"),
     patience_s=900.0,
+    later=("effort",),
 )

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 else:
     onnx = lazy("onnx")
 
+FAST_SAMPLES = 8
 RANDOM_WARNING = (
     "the ranges come from made-up samples: accuracy on real data is unknown until it is measured; "
     "give real calibration data before you ship this model"
@@ -154,7 +155,9 @@ def _source(
         raise InputError(
             f"{params.samples} samples are not enough", cause="ranges need at least one", fix="Ask for 8 to 128."
         )
-    drawn = samples(calibration, graph, params.samples)
+    drawn = samples(
+        calibration, graph, min(params.samples, FAST_SAMPLES) if params.effort == "fast" else params.samples
+    )
     # Inputs that do not fit are found before any work is done.
     next(iter(drawn))
     return CalibrationSamples(drawn, calibration.random)

@@ -102,7 +102,7 @@ def quantize_static(
             fix="Check op_types and nodes_to_exclude; a float16 model must be quantized from its float32 form.",
         )
     working = {node.name for node in prepared.model.graph.node if node.op_type in operators} - excluded
-    corrected = params.bias_correction and not source.random
+    corrected = params.bias_correction and params.effort != "fast" and not source.random
     watch = Watch(tensors, products(prepared.model, working) if corrected else ())
     bits = {name: _bits(name, step, params, between) for name in tensors}
     observed, ranges = _ranges(prepared.model, watch, bits, params, source, workdir)
