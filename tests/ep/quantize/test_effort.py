@@ -43,7 +43,8 @@ def test_normal_is_what_was_done_before_there_were_levels():
 
 def test_fast_looks_at_few_samples_and_corrects_no_biases(source, tmp_path):
     fast, normal = (quantized(source, tmp_path / word, effort=word) for word in ("fast", "normal"))
-    assert fast.calibration is not None and normal.calibration is not None
+    assert fast.calibration is not None
+    assert normal.calibration is not None
     assert (fast.calibration.samples, normal.calibration.samples) == (8, 16)
     assert (fast.biases_corrected, normal.biases_corrected > 0) == (0, True)
     assert "8 samples found the ranges" in " ".join(fast.warnings)
@@ -60,4 +61,6 @@ def test_an_effort_is_part_of_the_recipe(source):
     model, target = resolve(str(source / "float.onnx")), parse_target("cpu")
     said = resolve_recipe(model, target, RecipeChoices(precision="w8a8", effort="fast")).quantize
     written = resolve_recipe(model, target, None, {"precision": "w8a8", "quantize": {"effort": "fast"}}).quantize
-    assert said == written and said is not None and said.effort == "fast"
+    assert said == written
+    assert said is not None
+    assert said.effort == "fast"
