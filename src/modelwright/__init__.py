@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from modelwright.api.build import build, config, plan
     from modelwright.api.compare import compare
     from modelwright.api.debug import debug
+    from modelwright.api.diagnose import diagnose
     from modelwright.api.evaluate import evaluate
     from modelwright.api.inspect import inspect
     from modelwright.api.matrix import matrix, matrix_plan, matrix_status
@@ -54,6 +55,7 @@ _WHERE = {
     "compare": ("api.compare", "compare"),
     "config": ("api.build", "config"),
     "debug": ("api.debug", "debug"),
+    "diagnose": ("api.diagnose", "diagnose"),
     "evaluate": ("api.evaluate", "evaluate"),
     "inspect": ("api.inspect", "inspect"),
     "kb": ("api", "kb"),
@@ -92,6 +94,7 @@ __all__ = [
     "compare",
     "config",
     "debug",
+    "diagnose",
     "evaluate",
     "inspect",
     "kb",

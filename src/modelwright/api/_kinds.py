@@ -15,7 +15,8 @@ from modelwright.vocabulary import Result, as_data
 
 if TYPE_CHECKING:
     import modelwright.support as adding
-    from modelwright import diagnosis, evaluation, knowledge, measure, models, pipeline, repairs, search
+    from modelwright import answers, diagnosis, evaluation, knowledge, measure, models, pipeline, repairs, search
+    from modelwright.answers import Diagnosis
     from modelwright.diagnosis import DebugReport
     from modelwright.evaluation import EvalResult
     from modelwright.knowledge import ExperimentResult
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from modelwright.store import FileEntry
     from modelwright.support import GateResult, SupportBatch, SupportRun
 else:
+    answers = lazy("modelwright.answers")
     diagnosis = lazy("modelwright.diagnosis")
     evaluation = lazy("modelwright.evaluation")
     knowledge = lazy("modelwright.knowledge")
@@ -115,6 +117,26 @@ def _debug(result: DebugReport, given: Mapping[str, Any]) -> Facts:
         (RecordedData(result.data.kind, None),),
         RecordedVerdict(result.status, "debug-1"),
     )
+
+
+def _diagnose(result: Diagnosis, given: Mapping[str, Any]) -> Facts:
+    words = {True: "nothing wrong was found", None: "no cause was found"}
+    word = words.get(result.healthy) if result.healthy is not False else _first_cause(result)
+    models = (
+        () if result.model is None else (RecordedModel("model", _name(given, "model", result.model), result.files),)
+    )
+    return Facts(
+        answers.DIAGNOSE_PROTOCOL,
+        models,
+        () if result.target is None else (result.target,),
+        verdict=RecordedVerdict(str(word), answers.DIAGNOSE_PROTOCOL),
+    )
+
+
+def _first_cause(result: Diagnosis) -> str:
+    if result.causes:
+        return result.causes[0].rule
+    return "" if result.log is None else result.log.causes[0].id
 
 
 def _analyze(result: Analyses, given: Mapping[str, Any]) -> Facts:
@@ -210,6 +232,7 @@ KINDS: Mapping[str, Kind] = {
     "compare": Kind(lambda: measure.CompareResult, _compare),
     "eval": Kind(lambda: evaluation.EvalResult, _eval),
     "debug": Kind(lambda: diagnosis.DebugReport, _debug),
+    "diagnose": Kind(lambda: answers.Diagnosis, _diagnose),
     "analyze": Kind(lambda: pipeline.Analyses, _analyze),
     "build": Kind(lambda: pipeline.Builds, _build),
     "repair": Kind(lambda: repairs.Repaired, _repair),

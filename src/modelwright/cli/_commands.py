@@ -42,6 +42,7 @@ COMMANDS = (
     _command("sys", "Look", "What this machine can target, and why not the rest."),
     _command("inspect", "Look", "What is inside a model: I/O, ops, precision, fingerprint."),
     _command("analyze", "Look", "Which nodes a target really takes, and what would help."),
+    _command("diagnose", "Look", "What is wrong, why, and what cures it, tried."),
     _command("build", "Make", "A model to checked artifacts for one or more targets."),
     _command("config", "Make", "Write the resolved recipe of a build."),
     _command("export", "Make", "Hugging Face to ONNX, checked against PyTorch.", _HF, "hf"),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         compare,
         contribution,
         debug,
+        diagnose,
         evaluation,
         matrix,
         matrix_model,
@@ -29,6 +30,7 @@ else:
     compare = lazy("modelwright.report.html.compare")
     contribution = lazy("modelwright.report.html.contribution")
     debug = lazy("modelwright.report.html.debug")
+    diagnose = lazy("modelwright.report.html.diagnose")
     evaluation = lazy("modelwright.report.html.evaluation")
     matrix = lazy("modelwright.report.html.matrix")
     matrix_model = lazy("modelwright.report.html.matrix_model")
@@ -45,6 +47,7 @@ _PAGES: dict[str, Callable[..., Page]] = {
     "Analyses": lambda result: analysis.analysis_page(result.analyses),
     "CompareResult": lambda result: compare.compare_page(result),
     "DebugReport": lambda result, fixed=None: debug.debug_page(result, fixed and fixed.result),
+    "Diagnosis": lambda result: diagnose.diagnosis_page(result),
     "EvalResult": lambda result: evaluation.eval_page(result),
     "FixResult": lambda result: repair.repair_page(result),
     "Repaired": lambda result: repair.repair_page(result.result),
