@@ -181,7 +181,15 @@ def _validate(outcome: ValidateOutcome) -> str:
     )
     made_up = " on made-up inputs" if outcome.random_inputs else ""
     words = {True: f"passed{made_up}", False: f"FAILED{made_up}", None: _unknown(outcome)}
-    return f"{words[outcome.passed]}: {shown}"
+    return f"{words[outcome.passed]}: {_other_reasons(outcome)}{shown}"
+
+
+def _other_reasons(outcome: ValidateOutcome) -> str:
+    """What failed where the cosine, which stands beside it, is good enough."""
+    if outcome.passed is not False or outcome.worst_cosine is None or outcome.worst_cosine < outcome.bound:
+        return ""
+    failed = list(dict.fromkeys(check.name for check in outcome.checks if check.passed is False))
+    return f"{', '.join(failed[:2])} (see below); "
 
 
 def _unknown(outcome: ValidateOutcome) -> str:

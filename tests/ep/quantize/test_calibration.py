@@ -248,6 +248,31 @@ def test_a_tensor_that_is_not_finite_is_named(tmp_path, value, word):
         )
 
 
+@pytest.mark.parametrize("method", ["minmax", "mse"])
+def test_an_infinite_mask_and_a_tail_in_double_precision_stay_as_they_are(tmp_path, method):
+    """A pitch tracker: what lies outside of the band is -inf, and the mean over the band is computed in double."""
+    make, spec = Builder(), onnx.helper.make_tensor_value_info
+    make.add("MatMul", ["x", make.weight("w", 64, 32)], "scores")
+    outside = make.constant("outside", np.arange(32) < 4)
+    make.add("Where", [outside, make.constant("nothing", np.array(-np.inf, np.float32)), "scores"], "inside")
+    make.add("Cast", ["inside"], "exact", to=onnx.TensorProto.DOUBLE)
+    make.add("Softmax", ["exact"], "y", axis=-1)
+    model = make.model([spec("x", 1, [1, 64])], [spec("y", onnx.TensorProto.DOUBLE, [1, 32])])
+    (tmp_path / "data").mkdir()
+    np.savez(tmp_path / "data" / "0.npz", x=np.random.default_rng(0).random((1, 64), np.float32))
+    (tmp_path / "out").mkdir()
+    made = run_quantize(
+        saved(model, tmp_path),
+        str(tmp_path / "out"),
+        QuantizeParams("w8a16", op_types=("all",), method=method),
+        DataSource(Data(str(tmp_path / "data"))),
+    )
+    assert any("(nothing reaches infinity)" in warning for warning in made.warnings)
+    kinds = [node.op_type for node in onnx.load(tmp_path / "out" / "model.onnx").graph.node]
+    assert kinds.count("Softmax") == kinds.count("Where") == 1
+    assert kinds[-3:] == ["Where", "Cast", "Softmax"]
+
+
 @pytest.mark.parametrize("word", ["w8a8", "w8a16"])
 def test_nodes_with_a_huge_range_stay_float_and_are_named(tmp_path, word):
     """The mask of an exported transformer: one scale for -3.4e38 would erase all scores."""

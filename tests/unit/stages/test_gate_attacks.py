@@ -126,3 +126,32 @@ def test_a_picture_that_is_only_roughly_the_same_fails(ends):
     assert passes(wanted, noisy(wanted, 0.08))
     assert not passes(wanted, noisy(wanted, 0.4))
     assert passes(wanted, noisy(wanted, 1e-4), precision="fp32")
+
+
+def pitches(samples=32, frames=62):
+    """Frames of voices, in Hz: each voice keeps its pitch."""
+    voices = np.exp(RNG.uniform(np.log(70), np.log(900), (samples, 1, 1)))
+    return (voices * (1 + 0.03 * RNG.standard_normal((samples, 1, frames)))).astype(np.float32)
+
+
+def test_one_frame_an_octave_off_does_not_decide_and_a_frame_that_is_off_for_every_voice_does():
+    wanted = pitches()
+    good = noisy(wanted, 0.005)
+    for voice, frame in ((3, 10), (17, 35), (29, 61)):
+        good[voice, 0, frame] *= 4
+    assert passes(wanted, good, "pitch", "w8a16")
+    deaf = noisy(wanted, 0.005)
+    deaf[:, 0, 35] = wanted[:, 0, 35].mean()
+    assert not passes(wanted, deaf, "pitch", "w8a16")
+
+
+@pytest.mark.parametrize("events", [1, 2, 5])
+def test_a_channel_whose_few_events_are_missed_fails(events):
+    """The number that is left out of a slice is never the one that the slice is there for."""
+    wanted = 0.05 * RNG.standard_normal((32, 1, 12)).astype(np.float32)
+    wanted[..., :6] += RNG.standard_normal((32, 1, 6)).astype(np.float32)
+    wanted[:events, 0, 9] += 3
+    missed = noisy(wanted, 0.005)
+    missed[:events, 0, 9] -= 3
+    assert passes(wanted, noisy(wanted, 0.005), "levels", "w8a16")
+    assert not passes(wanted, missed, "levels", "w8a16")

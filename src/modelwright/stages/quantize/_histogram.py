@@ -32,9 +32,9 @@ Histogram = tuple["NDArray[Any]", "NDArray[Any]"]
 def histograms(
     model: onnx.ModelProto, observed: Observed, samples: Samples, workdir: Path, bins: int = BINS
 ) -> dict[str, Histogram]:
-    """Counts and edges per tensor over ±(largest value seen in the first pass)."""
+    """Counts and edges per tensor over ±(largest value seen in the first pass); none of a tensor with infinities."""
     found: dict[str, Histogram] = {}
-    for chunk in _chunks(model, tuple(observed.ranges)):
+    for chunk in _chunks(model, tuple(name for name, seen in observed.ranges.items() if seen.finite)):
         session = fetch(model, chunk, workdir)
         total = SampleHash()
         for index, sample in enumerate(samples):

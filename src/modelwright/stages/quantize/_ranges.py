@@ -11,6 +11,7 @@ from modelwright.data import SampleHash, Samples
 from modelwright.errors import InputError
 from modelwright.stages.quantize._bias import Product, add_means
 from modelwright.stages.quantize._model import opset_of
+from modelwright.stages.quantize._scope import WORKERS
 from modelwright.stages.quantize._session import open_session
 from modelwright.worker import progress
 
@@ -42,6 +43,10 @@ class Range:
     def largest(self) -> float:
         return float(max(abs(self.low), abs(self.high)))
 
+    @property
+    def finite(self) -> bool:
+        return bool(np.isfinite(self.low) and np.isfinite(self.high))
+
 
 @dataclass(frozen=True)
 class Observed:
@@ -63,7 +68,8 @@ class Watch:
 
 
 def observe(model: onnx.ModelProto, watch: Watch, samples: Samples, workdir: Path) -> Observed:
-    """Smallest and largest value of each tensor over all samples. NaN and infinity are refused by name."""
+    """Smallest and largest value of each tensor over all samples. NaN is refused by name, and infinity where a product
+    reads it; elsewhere it fills a mask, and the range says so."""
     path = workdir / WATCHED
     watched = _with_reductions(model, watch.tensors)
     add_means(watched, watch.products, opset_of(model))
@@ -150,14 +156,15 @@ def _refuse_not_finite(
     workdir: Path,
 ) -> None:
     """Overflows of both signs make a NaN although every value is finite, so look at the values themselves."""
+    multiplied = {name for node in model.graph.node if node.op_type in WORKERS for name in (*node.input, *node.output)}
     for name, value in zip(doubtful, run(fetch(model, doubtful, workdir), list(doubtful), sample), strict=True):
-        if np.isfinite(value).all():
-            continue
         what = "NaN" if np.isnan(value).any() else "infinity"
+        if np.isfinite(value).all() or (what == "infinity" and name not in multiplied):
+            continue
         raise InputError(
             f"tensor {name} holds {what} in calibration sample {index}",
             cause="no range can be found for it",
-            fix="Clamp infinities with the optimize stage, fix the sample, or exclude the nodes that touch it.",
+            fix="Fix the sample, exclude the nodes that touch it, or add the pass clamp_mask_constants.",
         )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from modelwright._lazy import lazy
 from modelwright.errors import InputError, did_you_mean
 from modelwright.stages.quantize._params import ALL_OPERATORS, QuantizeParams
+from modelwright.stages.quantize._tensor_types import element_types
 from modelwright.targets import adapter_of
 
 if TYPE_CHECKING:
@@ -95,6 +96,13 @@ def index_arithmetic(model: onnx.ModelProto) -> set[str]:
         if readers and counted and not ends.intersection(node.output):
             found.add(node.name)
     return found
+
+
+def other_floats(model: onnx.ModelProto, operators: tuple[str, ...]) -> set[str]:
+    """Nodes that compute in double or half precision: onnxruntime's quantizer has no pairs for them."""
+    types, kinds = element_types(model), (onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)
+    nodes = (node for node in model.graph.node if node.op_type in operators and node.output)
+    return {node.name for node in nodes if types.get(node.output[0]) in kinds}
 
 
 def _makes_integers(node: onnx.NodeProto) -> bool:

@@ -23,7 +23,14 @@ from modelwright.stages.quantize._payoff import FloatScope, Parting, faster_in_f
 from modelwright.stages.quantize._precision import Step, reduces_range
 from modelwright.stages.quantize._quiet import quiet
 from modelwright.stages.quantize._ranges import Observed, Range, Watch, observe
-from modelwright.stages.quantize._scope import WIDE, WORKERS, excluded_without_name, index_arithmetic, static_operators
+from modelwright.stages.quantize._scope import (
+    WIDE,
+    WORKERS,
+    excluded_without_name,
+    index_arithmetic,
+    other_floats,
+    static_operators,
+)
 from modelwright.stages.quantize._tables import quantize_tables, table_nodes
 from modelwright.stages.quantize._tensor_types import element_types, mark_inferred, unmark_inferred
 from modelwright.targets import EpAdapter, TensorRule, adapter_of, catalogue
@@ -87,7 +94,7 @@ def quantize_static(
         fuse_gelu(prepared.model)
     operators = static_operators(prepared.model, params, step.activation_bits)
     excluded = set(params.nodes_to_exclude) | set(excluded_without_name(prepared.model, operators))
-    excluded |= index_arithmetic(prepared.model)
+    excluded |= index_arithmetic(prepared.model) | other_floats(prepared.model, operators)
     tables = table_nodes(prepared.model, excluded, params.op_types)
     excluded |= {table.node for table in tables}
     needed = params.pairs == "needed"
@@ -166,9 +173,11 @@ def _ranges(
     if params.method == "minmax":
         return observed, _with_room(model, observed.ranges, bits)
     filled = histograms(model, observed, source.samples, workdir)
+    infinite = {name: item for name, item in observed.ranges.items() if not item.finite}
     if params.method == "mse":
-        return observed, {name: mse_range(item, observed.ranges[name], bits[name]) for name, item in filled.items()}
-    return observed, {
+        searched = {name: mse_range(item, observed.ranges[name], bits[name]) for name, item in filled.items()}
+        return observed, infinite | searched
+    return observed, infinite | {
         name: percentile_range(item, observed.ranges[name], params.percentile) for name, item in filled.items()
     }
 
@@ -372,8 +381,12 @@ def _touching(
 def _wide_warning(left: list[tuple[str, str]], wide: dict[str, float]) -> tuple[str, ...]:
     if not left:
         return ()
-    shown = ", ".join(f"{node} ({tensor} reaches {wide[tensor]:.1e})" for node, tensor in left[:3])
+    shown = ", ".join(f"{node} ({tensor} reaches {_reach(wide[tensor])})" for node, tensor in left[:3])
     return (
         f"{len(left)} nodes stay float, because one scale for such a range would erase every other value: {shown}; "
         "clamp these values with the optimize stage to quantize the nodes too",
     )
+
+
+def _reach(largest: float) -> str:
+    return f"{largest:.1e}" if np.isfinite(largest) else "infinity"

@@ -181,7 +181,7 @@ def top1_bound(precision: str) -> float:
 
 VALIDATE = Stage(
     name="validate",
-    version="13",
+    version="14",
     params=Gate,
     outcome=ValidateOutcome,
     task=RemoteTask("modelwright.stages.validate._run:run_validate"),
