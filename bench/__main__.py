@@ -37,6 +37,7 @@ PROOFS = (
     "repair_optimum",
     "mutations",
     "tune_sim",
+    "tune_combos",
     "tune_real",
     "tune_kills",
     "node_tests",

@@ -24,6 +24,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
+from modelwright.search._combining import Proposer
 from modelwright.search._events import (
     Instruction,
     MakeVariants,
@@ -38,6 +39,7 @@ from modelwright.search._events import (
     VariantTried,
 )
 from modelwright.search._machine import TuneLimits, TuneSearch
+from modelwright.search._optuna import find_proposer
 from modelwright.search._variant import AxisChange, Variant
 from support import predecessor as theirs
 from support import simdevice as sim
@@ -131,9 +133,11 @@ def changes_of(label: str | None) -> list[str]:
     return [] if label in (None, "baseline") else str(label).split()
 
 
-def searched(device: Device, truth: Truth, rng: np.random.Generator) -> tuple[list[str], float, int]:
+def searched(
+    device: Device, truth: Truth, rng: np.random.Generator, proposer: Proposer | None = None
+) -> tuple[list[str], float, int]:
     variants = [Variant((AxisChange(*change.split("=")),)) for change in truth.changes]
-    search = TuneSearch(variants, TuneLimits(BUDGET_S), int(rng.integers(2**31)))
+    search = TuneSearch(variants, TuneLimits(BUDGET_S), int(rng.integers(2**31)), proposer)
     bench = Bench(device, truth, rng)
     while not isinstance(done := search.next(), SearchDone):
         for event in bench.does(done):
@@ -175,7 +179,7 @@ def one_run(task: tuple[int, int]) -> list[dict[str, object]]:
     place, number = task
     device, rng = DEVICES[place], np.random.default_rng([SEED, place, number])
     truth = planted(rng)
-    champion, spent, units = searched(device, truth, rng)
+    champion, spent, units = searched(device, truth, rng, find_proposer())
     rows = [_scored("wright tune", device, truth, champion, spent, units)]
     for rule, found in swept(device, truth, rng).items():
         rows.append(_scored(f"3 x 500, {rule}", device, truth, found, RESTED_S, ARMS * SESSIONS))

@@ -91,6 +91,8 @@ def lines(result: TuneResult) -> list[str]:
     if result.latency is not None:
         kept = {True: "kept", False: "not kept", None: "not known"}[result.latency.kept]
         found.append(f"--latency is {kept}: {result.latency.reason}")
+    if result.combined is not None:
+        found.append(result.combined)
     if result.needed_s is not None:
         found.append(f"next: the same command with --budget {budget_words(result.needed_s)} goes on from here")
     if result.resumed:

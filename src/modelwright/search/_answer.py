@@ -41,6 +41,7 @@ def tune_result(
         fits=_fits(search, champion),
         latency=search.latency(done.champion),
         needed_s=done.needed_s,
+        combined=search.combining.said,
         settings=dict(item.split("=", 1) for item in settings.split(",") if item),
         recipe=toml_text(recipe),
         limits=search.limits,

@@ -15,6 +15,7 @@ from modelwright._dataclass import dataclass
 from modelwright.judge import Finding, Race, VerdictKind
 from modelwright.measure import Schedule, Turn
 from modelwright.search._circuit import Circuit
+from modelwright.search._combining import Combining, Proposer
 from modelwright.search._contender import Contender
 from modelwright.search._events import (
     DeviceCrashed,
@@ -35,13 +36,12 @@ from modelwright.search._events import (
 from modelwright.search._latency import LatencyCheck, check, unit_quantile
 from modelwright.search._limits import TuneLimits
 from modelwright.search._screening import MOST_UNITS, Screening
-from modelwright.search._variant import BASELINE, Variant, combinations
+from modelwright.search._variant import BASELINE, Variant
 
 # Part of the budget that is kept for confirming.
 RESERVE = 0.3
 # Of two that hardly differ, by this part of the smallest effect of interest, the one with fewer changes is taken.
 ALIKE = 0.5
-MOST_COMBINATIONS = 8
 # In the screening, which claims nothing.
 SENTINEL_EVERY = 8
 
@@ -53,6 +53,7 @@ class TuneSearch:
     variants: Sequence[Variant]
     limits: TuneLimits
     seed: int
+    proposer: Proposer | None = None
     spent_s: float = 0.0
     confirmed_s: float = 0.0
     units: int = 0
@@ -67,6 +68,7 @@ class TuneSearch:
             self.contenders.setdefault(variant.label, Contender(variant))
         self._schedule = Schedule(self.seed, SENTINEL_EVERY)
         self.screening = Screening(self.contenders, self.limits)
+        self.combining = Combining(self.proposer, self.seed)
         self.circuit = Circuit(self.contenders)
 
     @property
@@ -121,20 +123,33 @@ class TuneSearch:
         return TakeUnit(label, self.units % 2 == 0, confirming=True)
 
     def _screen(self) -> Instruction | None:
-        if self.race is not None:
-            return None
-        alive = self.alive if self.spent_s + self._unit_s <= (1 - RESERVE) * self.limits.budget_s else []
+        alive = self.alive if self._has_time else []
         return self._take(alive, confirming=False) if alive else None
 
     def _combine(self) -> Instruction | None:
-        """What won alone is tried together, once."""
-        winners = [one.variant for one in self.winners()]
-        if self.screening.combined or self.race is not None:
+        """What won alone is tried together, as long as there is time to measure it."""
+        if not self._has_time:
             return None
-        self.screening.combined = True
-        fresh = [one for one in combinations(winners, MOST_COMBINATIONS) if one.label not in self.contenders]
+        found = self.combining.more(self._seen()) if self.combining.begun else self._begun()
+        fresh = [one for one in found if one.label not in self.contenders]
         self.contenders.update({one.label: Contender(one) for one in fresh})
         return self._step() if fresh else None
+
+    def _begun(self) -> list[Variant]:
+        self.screening.combined = True
+        return self.combining.begin([one.variant for one in self.winners()])
+
+    def _seen(self) -> list[tuple[Variant, float | None]]:
+        """What everybody gained so far; who is the same as another gains the same."""
+        return [
+            (one.variant, self._gain(self.contenders[one.same_as or one.label])) for one in self.contenders.values()
+        ]
+
+    def _gain(self, one: Contender) -> float | None:
+        objective = self.limits.objective
+        if not one.runs:
+            return None
+        return one.effect if objective == "latency" else self.baseline.cost(objective) / one.cost(objective) - 1
 
     def _confirm(self) -> Instruction:
         best = self._best()
@@ -210,6 +225,11 @@ class TuneSearch:
     @property
     def alive(self) -> list[str]:
         return self.screening.alive
+
+    @property
+    def _has_time(self) -> bool:
+        """For more units before the best is confirmed, or builds where nothing is timed."""
+        return self.race is None and self.spent_s + self._unit_s <= (1 - RESERVE) * self.limits.budget_s
 
     @property
     def needed_s(self) -> float:

@@ -46,6 +46,7 @@ from modelwright.search._events import (
 from modelwright.search._journal import SearchJournal
 from modelwright.search._key import question_key, search_folder, search_key
 from modelwright.search._machine import TuneSearch
+from modelwright.search._optuna import find_proposer
 from modelwright.search._space import added, chosen, pinned, precision_of, refuse_unknown, single_changes
 from modelwright.search._types import DeviceLostError, TuneInterrupted, TuneOptions, TuneResult
 from modelwright.search._variant import Variant
@@ -157,7 +158,7 @@ class _Tuning:
         about = digest(sorted(variant.label for variant in variants))[:_SHORT]
         known = remembered(name.with_suffix(f".{about}.advice.json"), advice, again=options.again)
         self.advice = spared(known) if options.only else known
-        self.search = TuneSearch(ordered(variants, self.advice), options.limits, seed)
+        self.search = TuneSearch(ordered(variants, self.advice), options.limits, seed, find_proposer())
         self.known, self.resumed, self._expected = KnownEvents(self.journal.events()), 0, None
 
     def run(self) -> tuple[TuneResult, BuildResult]:

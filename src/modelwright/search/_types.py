@@ -78,7 +78,8 @@ class TuneResult(Result):
     `needed_s` is the budget that would do where the budget ended the search. `family` and `mark` are the class of the
     model and the model by content; `insights` what was known beforehand;
     `precision` is the baseline's, `operators` are the champion's, by name. `front` is what there is to choose
-    from, `call` the command as it was typed."""
+    from, `call` the command as it was typed; `combined` says what was tried of combinations that are too many
+    to try all of them."""
 
     kind: ClassVar[str] = "tune"
 
@@ -112,6 +113,7 @@ class TuneResult(Result):
     operators: tuple[str, ...] = ()
     front: TuneFront = field(default_factory=TuneFront)
     call: tuple[str, ...] = ()
+    combined: str | None = None
     folder: str | None = None
 
 

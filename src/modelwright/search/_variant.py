@@ -39,19 +39,3 @@ class Variant:
     @property
     def slots(self) -> frozenset[str]:
         return frozenset(change.slot for change in self.changes)
-
-
-def combinations(winners: list[Variant], most: int) -> list[Variant]:
-    """All changes that won together, the best of each slot; and that without each one of them, to see who is needed.
-
-    `winners` come best first. Where leaving one out is what a winner is already, nothing is proposed twice.
-    """
-    chosen: dict[str, AxisChange] = {}
-    for change in (change for winner in winners for change in winner.changes):
-        chosen.setdefault(change.slot, change)
-    every = sorted(chosen.values())
-    if len(every) < 2:
-        return []
-    without = [Variant(tuple(one for one in every if one is not left)) for left in every]
-    found = dict.fromkeys([Variant(tuple(every)), *without])
-    return [variant for variant in found if len(variant.changes) > 1][:most]

@@ -7,6 +7,7 @@ import pytest
 
 from modelwright.judge import VerdictKind
 from modelwright.search._answer import _row
+from modelwright.search._combining import together
 from modelwright.search._events import (
     DeviceCrashed,
     DeviceProbed,
@@ -27,7 +28,7 @@ from modelwright.search._latency import within
 from modelwright.search._limits import TuneLimits
 from modelwright.search._machine import TuneSearch
 from modelwright.search._screening import HOPELESS, MOST_UNITS
-from modelwright.search._variant import BASELINE, AxisChange, Variant, combinations
+from modelwright.search._variant import BASELINE, AxisChange, Variant
 
 UNIT_S = 2.0
 
@@ -299,7 +300,7 @@ def test_what_runs_may_take_is_told_at_any_time_and_rarely_wrongly():
 
 def test_combinations_take_the_best_of_each_place_and_leave_each_out_once():
     winners = [change("threads"), Variant((AxisChange("threads", "2"),)), change("level"), change("spin")]
-    labels = [one.label for one in combinations(winners, 8)]
+    labels = [one.label for one in together(winners, 8)]
     assert labels == ["level=1 spin=1 threads=1", "spin=1 threads=1", "level=1 threads=1", "level=1 spin=1"]
 
 
@@ -363,7 +364,7 @@ def test_a_search_that_was_cut_after_a_crash_asks_the_device_first():
 
 
 def test_passes_have_places_of_their_own():
-    both = combinations([Variant((AxisChange("pass", "+a"),)), Variant((AxisChange("pass", "+b"),))], 8)
+    both = together([Variant((AxisChange("pass", "+a"),)), Variant((AxisChange("pass", "+b"),))], 8)
     assert [one.label for one in both] == ["+a +b"]
 
 
