@@ -10,7 +10,7 @@ from modelwright.data import DataSource, generate
 from modelwright.stages.check import TargetGate, _part
 from modelwright.stages.check._cut import Cuttable, told
 from modelwright.stages.check._part import TRIES, smallest_part
-from modelwright.stages.check._types import DIFFERS
+from modelwright.stages.check._types import DIFFERS, OPENS
 from modelwright.stages.quantize import QuantizeParams, run_quantize
 
 
@@ -82,3 +82,25 @@ def test_the_smallest_part_is_found_within_the_tries(quantized, monkeypatch):
     assert found.minimal
     assert len(asked) < TRIES
     assert "what fails alone: Sigmoid sigmoid, Mul silu (2 of 9 operators" in found.words
+
+
+@needs_simulator
+def test_a_part_in_double_precision_is_tried_in_floats(tmp_path):
+    """QNN claims a Softmax of doubles and cannot open it."""
+    spec = onnx.helper.make_tensor_value_info
+    nodes = [
+        onnx.helper.make_node("Relu", ["x"], ["r"], name="relu"),
+        onnx.helper.make_node("Cast", ["r"], ["d"], name="widen", to=onnx.TensorProto.DOUBLE),
+        onnx.helper.make_node("Softmax", ["d"], ["y"], name="shares", axis=-1),
+    ]
+    graph = onnx.helper.make_graph(nodes, "tail", [spec("x", 1, [1, 8])], [spec("y", 11, [1, 8])])
+    onnx.save(
+        onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=9),
+        tmp_path / "m.onnx",
+    )
+    gate = TargetGate(target="qnn-npu", precision="fp32")
+    found = smallest_part(str(tmp_path / "m.onnx"), gate, f"{OPENS}: composing failed")
+    assert found is not None
+    assert any(operator.startswith("Softmax") for operator in found.operators)
+    (way,) = found.avoided_by
+    assert (way.how, way.passed) == ("the pass narrow_doubles", True)

@@ -480,6 +480,12 @@ FIRES: Mapping[str, Callable[[], onnx.ModelProto]] = {
     "clamp_infinities": masked_attention,
     "clamp_mask_constants": lambda: masked_attention(float(np.finfo(np.float32).min)),
     "drop_isnan_guard": lambda: masked_attention(-1e4),
+    "narrow_doubles": lambda: graph(
+        "(float[2,4] x, double[2,4] z) => (float[2,4] y, double[2,4] w) "
+        "{ a = Cast<to=11>(x) b = Mul(a, k) w = Add(b, z) s = Softmax<axis=-1>(w) y = Cast<to=1>(s) }",
+        17,
+        k=np.full(4, 1 / 3, np.float64),
+    ),
 }
 
 

@@ -435,6 +435,15 @@ def test_an_activation_that_is_unknown_stays_fused(tmp_path: Path) -> None:
 # --- numbers ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("number", [1e300, -1e39])
+def test_doubles_that_no_float_can_hold_stay_doubles(tmp_path: Path, number: float) -> None:
+    text = "(float[2,4] x) => (double[2,4] y) { a = Cast<to=11>(x) y = Min(a, k) }"
+    model = save(graph(text, 17, k=np.full(4, number)), tmp_path / "in")
+    path, outcome = optimize(model, tmp_path, "narrow_doubles")
+    assert outcome.not_fired == ("narrow_doubles",)
+    assert ops(path) == ["Cast", "Min"]
+
+
 def test_infinite_mask_constants_become_finite_and_the_softmax_stays(tmp_path: Path) -> None:
     model = save(masked_attention(-math.inf), tmp_path / "in")
     path, outcome = optimize(model, tmp_path, "clamp_infinities", "drop_isnan_guard")

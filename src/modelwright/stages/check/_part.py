@@ -14,12 +14,15 @@ from modelwright.data import DataSource
 from modelwright.graph import model_bytes
 from modelwright.stages.check._cut import Cuttable, told
 from modelwright.stages.check._types import OPENS, Avoided, CheckOutcome, FailingPart, TargetGate, kind_of_failure
+from modelwright.stages.optimize import narrow_doubles
 from modelwright.worker import RemoteTask, run, task
 
 if TYPE_CHECKING:
     import onnx
+    import onnx_ir as ir
 else:
     onnx = lazy("onnx")
+    ir = lazy("onnx_ir")
 
 # What looking for it may take; a model above the size is not cut, because every try writes its part again.
 TRIES, SECONDS = 24, 180.0
@@ -109,17 +112,23 @@ class _Hunt:
         return places, True
 
     def _avoided(self, nodes: Sequence[onnx.NodeProto]) -> tuple[Avoided, ...]:
-        part = self.model.part(nodes, floats=True)
-        whole = self.model.part(nodes)
-        if part is None or whole is None or len(part.graph.node) == len(whole.graph.node) or self._spent():
-            return ()
-        outcome = self._asked(part)
-        names = ", ".join(f'"{node.name}"' for node in nodes)
-        how = f"[quantize] nodes_to_exclude = [{names}]"
+        whole, floats = self.model.part(nodes), self.model.part(nodes, floats=True)
+        found = []
+        if whole is not None and floats is not None and len(floats.graph.node) != len(whole.graph.node):
+            names = ", ".join(f'"{node.name}"' for node in nodes)
+            found.append(self._tried(floats, "left in float", f"[quantize] nodes_to_exclude = [{names}]"))
+        narrow = None if whole is None else ir.from_proto(whole)
+        if narrow is not None and narrow_doubles(narrow):
+            how = f"the pass {narrow_doubles.__name__}"
+            found.append(self._tried(ir.to_proto(narrow), "in float32 instead of double", how))
+        return tuple(one for one in found if one is not None)
+
+    def _tried(self, part: onnx.ModelProto, title: str, how: str) -> Avoided | None:
+        outcome = None if self._spent() else self._asked(part)
         if outcome is None:
-            return ()
+            return None
         answer = {True: "passes", None: "opens, but was not computed"}.get(outcome.passed, str(outcome.reason))
-        return (Avoided("left in float", how, outcome.passed, answer),)
+        return Avoided(title, how, outcome.passed, answer)
 
     def _asked(self, part: onnx.ModelProto) -> CheckOutcome | None:
         """A child that dies is a failure of another kind."""

@@ -8,11 +8,17 @@ from modelwright.stages.optimize._types import OPTIMIZE, OptimizeOutcome, Optimi
 
 if TYPE_CHECKING:
     from modelwright.stages.optimize._check import check_passes, try_passes
+    from modelwright.stages.optimize._doubles import narrow_doubles
     from modelwright.stages.optimize._run import run_optimize
     from modelwright.stages.optimize._working_model import ORT_IMPORT
 else:
     __getattr__ = lazy_names(
-        __name__, ORT_IMPORT="_working_model", check_passes="_check", try_passes="_check", run_optimize="_run"
+        __name__,
+        ORT_IMPORT="_working_model",
+        check_passes="_check",
+        narrow_doubles="_doubles",
+        try_passes="_check",
+        run_optimize="_run",
     )
 
 __all__ = [
@@ -26,6 +32,7 @@ __all__ = [
     "PassExtension",
     "check_passes",
     "find_pass",
+    "narrow_doubles",
     "passes",
     "resolve_passes",
     "run_optimize",

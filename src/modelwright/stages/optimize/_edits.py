@@ -12,6 +12,7 @@ from modelwright.stages.optimize._cleanup import (
     remove_identity,
     remove_unused,
 )
+from modelwright.stages.optimize._doubles import narrow_doubles
 from modelwright.stages.optimize._shapes import lower_rank_transpose, static_split_to_slice
 from modelwright.stages.optimize._surgery import clamp_infinities, clamp_mask_constants, drop_isnan_guard
 from modelwright.stages.optimize._table import outside_pass
@@ -36,6 +37,7 @@ _EDITS: Mapping[str, Callable[[ir.Model], int]] = {
         clamp_infinities,
         clamp_mask_constants,
         drop_isnan_guard,
+        narrow_doubles,
     )
 }
 
