@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from modelwright.graph import load, summary, with_weights_in_place
+from modelwright.graph import facts, shared, with_weights_in_place
 from modelwright.targets._binding import SessionSpec
 from modelwright.targets._session import BoundSession, ModelBytes, open_session
 from modelwright.targets._target import parse_target
@@ -21,13 +21,13 @@ def open_exact(path: str | Path) -> BoundSession:
 def open_as_meant(path: str | Path) -> BoundSession:
     """On the CPU, what a quantized graph says: pairs computed in float; integer operators, which have no float form,
     without saturating."""
-    integers = any(op.op_type.startswith(_INTEGER) for op in summary(load(path)).ops)
+    integers = any(op.op_type.startswith(_INTEGER) for op in facts(path).ops)
     return open_exact(path) if integers else open_as_written(path)
 
 
 def open_as_written(path: str | Path) -> BoundSession:
     """On the CPU, without graph optimization. For a run or two it is cheaper not to copy or repack the weights."""
-    graph = load(path)
+    graph = shared(path)
     config = {
         "session.model_external_initializers_file_folder_path": str(graph.folder),
         "session.disable_prepacking": "1",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.errors import InputError
-from modelwright.graph import Graph, load, summary
+from modelwright.graph import Graph, facts, load
 from modelwright.stages.quantize._tensor_types import infer_types
 from modelwright.stages.quantize._turned import read_by_transposes, store_turned
 from modelwright.stages.quantize._weights import Detached, detach, load_external
@@ -36,17 +36,17 @@ class Prepared:
 def open_model(path: str) -> Graph:
     """Read the model; compiled and already quantized ones are refused."""
     graph = load(path)
-    facts = summary(graph)
-    if facts.ep_context:
+    seen = facts(graph.path)
+    if seen.ep_context:
         raise InputError(
             f"{graph.path.name} is already compiled",
             cause="it holds EPContext nodes, whose insides cannot be changed",
             fix="Quantize the model it was compiled from.",
         )
-    if facts.precision.quantized:
+    if seen.precision.quantized:
         raise InputError(
             f"{graph.path.name} is already quantized",
-            cause=f"it measures as {facts.precision.label or facts.precision.reason}",
+            cause=f"it measures as {seen.precision.label or seen.precision.reason}",
             fix="Quantize the float model it was made from.",
         )
     return graph

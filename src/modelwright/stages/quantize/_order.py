@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Set
+from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
 
@@ -44,3 +44,10 @@ def names_read(node: onnx.NodeProto) -> Iterator[str]:
             for inner in subgraph.node:
                 yield from names_read(inner)
             yield from (value.name for value in subgraph.output)
+
+
+def drop_named(listed: Any, names: Set[str]) -> None:
+    """Remove from a repeated field all that carries one of these names. The rest is not copied: it may be large."""
+    for index in reversed(range(len(listed)) if names else ()):
+        if listed[index].name in names:
+            del listed[index]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
-from modelwright.stages.quantize._order import names_read
+from modelwright.stages.quantize._order import drop_named, names_read
 from modelwright.stages.quantize._scope import LOOKED_UP
 
 if TYPE_CHECKING:
@@ -249,7 +249,4 @@ def _stored_names(model: onnx.ModelProto) -> Iterator[str]:
 
 def _drop_unused(model: onnx.ModelProto, before: set[str]) -> None:
     """Scales and biases that were read `before` and are not any more."""
-    after = set(_stored_names(model))
-    for index in reversed(range(len(model.graph.initializer))):
-        if model.graph.initializer[index].name in before - after:
-            del model.graph.initializer[index]
+    drop_named(model.graph.initializer, before - set(_stored_names(model)))

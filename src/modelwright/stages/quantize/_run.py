@@ -12,7 +12,7 @@ from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.data import DataSource, samples
 from modelwright.errors import InputError
-from modelwright.graph import Graph, load, summary
+from modelwright.graph import Graph, load, shared, summary
 from modelwright.stages.quantize._check import (
     NarrowProducts,
     narrow_products,
@@ -72,8 +72,9 @@ def run_quantize(
     steps = steps_of(params.precision)
     graph = open_model(model)
     own = {tensor.name for tensor in graph.model.graph.initializer}
-    source = _source(graph, steps, params, calibration)
-    folder, facts = Path(workdir), _QuantizeFacts(summary(graph).total_bytes)
+    # What is only looked at is parsed once for all who look.
+    source = _source(shared(model), steps, params, calibration)
+    folder, facts = Path(workdir), _QuantizeFacts(summary(shared(model)).total_bytes)
     try:
         result = _transform(graph, steps, params, source, (folder, facts))
     finally:

@@ -41,8 +41,11 @@ if TYPE_CHECKING:
     import onnx
     import onnxruntime.quantization as ortq
     import onnxruntime.quantization.execution_providers.qnn.mixed_precision_overrides_utils as qnn
+
+    from modelwright.stages.quantize import _indexed
 else:
     np = lazy("numpy")
+    _indexed = lazy("modelwright.stages.quantize._indexed")
     onnx = lazy("onnx")
     ortq = lazy("onnxruntime.quantization")
     qnn = lazy("onnxruntime.quantization.execution_providers.qnn.mixed_precision_overrides_utils")
@@ -222,7 +225,7 @@ def _insert_pairs(
     # Before opset 21 ONNX has no 16-bit pairs; onnxruntime and EPs take those of com.microsoft.
     contrib = wide and opset_of(model) < _NATIVE_WIDE_OPSET
     mark_inferred(model)
-    with quiet():
+    with quiet(), _indexed.indexed():
         quantizer = ortq.qdq_quantizer.QDQQuantizer(
             model,
             params.per_channel,

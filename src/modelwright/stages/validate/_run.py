@@ -12,7 +12,7 @@ from modelwright._json import dumps
 from modelwright._lazy import lazy
 from modelwright.data import DataSource
 from modelwright.errors import WrightError
-from modelwright.graph import Graph, ValueSpec, external_data, load, summary
+from modelwright.graph import Graph, ValueSpec, external_data, shared, summary
 from modelwright.models import NoGuessError
 from modelwright.stages.validate._clipped import beyond_calibration
 from modelwright.stages.validate._fed import Feeds, compared, feeds_for
@@ -43,7 +43,7 @@ REPORT = "validation.json"
 def run_validate(candidate: str, reference: str, workdir: str, params: Gate, data: DataSource) -> ValidateOutcome:
     """Compare `candidate` with the export it came from; both run on the CPU, where every operator exists."""
     began = time.perf_counter()
-    graph, export = load(candidate), load(reference)
+    graph, export = shared(candidate), shared(reference)
     same = _signature(graph, export)
     checks = [_checker(graph, export), same]
     found = NOT_TRIED

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.errors import ExecutionError, WrightError
-from modelwright.graph import load, model_bytes, summary
+from modelwright.graph import facts, model_bytes, shared
 from modelwright.metrics import leaves
 from modelwright.stages.validate._listed import picked_outputs
 from modelwright.stages.validate._outputs import Asked, Outputs, parity
@@ -66,11 +66,11 @@ def both_ways(candidate: str, reference: str, asked: Asked) -> Ways:
     """One way only where nothing is quantized: then the kernels compute what the graph says."""
     progress("running the export", 0.1)
     wanted = _wanted(reference, asked.feeds)
-    asked = replace(asked, feeds=asked.feeds[: len(wanted)], picked=picked_outputs(load(reference)))
+    asked = replace(asked, feeds=asked.feeds[: len(wanted)], picked=picked_outputs(shared(reference)))
     feeds, gate, count = asked.feeds, asked.gate, len(wanted)
     progress("running the artifact", 0.4)
     executed = parity(wanted, _answers(open_session(candidate, parse_target("cpu"), _CALM), feeds), asked)
-    if not summary(load(candidate)).quantized:
+    if not facts(candidate).quantized:
         alone = Fidelity(None, None, "nothing is quantized")
         return Ways(executed, "as executed", fidelity(executed), alone, samples=count, engine=_engine())
     progress("running the artifact as it is written", 0.7)
