@@ -47,8 +47,21 @@ registry: .venv/.installed
 	       && dpkg -x docker-registry_*.deb . && rm docker-registry_*.deb; } \
 	  || echo "docker-registry cannot be had: the tests against a real registry will be skipped"
 
+# The C++ selector of a package is compiled against Debian's headers. Unpacked, not installed; from sid, where they are newest.
+APT := .venv/ort-headers/apt
+APT_SID := -o Dir::Etc::sourcelist=$(CURDIR)/$(APT)/sources.list -o Dir::Etc::sourceparts=/dev/null \
+  -o Dir::State::lists=$(CURDIR)/$(APT)/lists -o Dir::Cache=$(CURDIR)/$(APT)/cache
+.PHONY: headers
+headers: .venv/.installed
+	@test -f .venv/ort-headers/usr/include/onnxruntime/onnxruntime_cxx_api.h || ! command -v apt-get >/dev/null \
+	  || { mkdir -p $(APT)/lists/partial $(APT)/cache/archives/partial \
+	       && echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $$(apt-get indextargets --format '$$(REPO_URI)' | head -n 1) sid main" > $(APT)/sources.list \
+	       && apt-get $(APT_SID) update -qq && cd .venv/ort-headers && apt-get $(APT_SID) download -qq libonnxruntime-dev 2>/dev/null \
+	       && dpkg -x libonnxruntime-dev_*.deb . && rm -rf libonnxruntime-dev_*.deb apt; } \
+	  || echo "libonnxruntime-dev cannot be had: the test of the C++ selector will be skipped"
+
 # Many wait for a child or a clock: three at a time keep two cores at work. The fast ones come first.
-test: .venv/.installed-hf qemu chromium registry ## all tests
+test: .venv/.installed-hf qemu chromium registry headers ## all tests
 	$(PY) -m pytest -n 3 -rs
 
 test-fast: install ## unit tests only, under a minute

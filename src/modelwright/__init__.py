@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from modelwright.api.publish import publish, pull, verify
     from modelwright.api.read import open_build, read
     from modelwright.api.repair import repair
+    from modelwright.api.ship import ship
     from modelwright.api.sweep import sweep
     from modelwright.api.tune import tune
     from modelwright.errors import WrightError
@@ -70,6 +71,7 @@ _WHERE = {
     "pull": ("api.publish", "pull"),
     "read": ("api.read", "read"),
     "repair": ("api.repair", "repair"),
+    "ship": ("api.ship", "ship"),
     "support": ("api", "support"),
     "sweep": ("api.sweep", "sweep"),
     "tune": ("api.tune", "tune"),
@@ -109,6 +111,7 @@ __all__ = [
     "pull",
     "read",
     "repair",
+    "ship",
     "support",
     "sweep",
     "tune",

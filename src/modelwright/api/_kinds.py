@@ -14,9 +14,11 @@ from modelwright.models import FileDigest
 from modelwright.vocabulary import Result, as_data
 
 if TYPE_CHECKING:
+    import modelwright.answers.ship as shipping
     import modelwright.support as adding
     from modelwright import answers, diagnosis, evaluation, knowledge, measure, models, pipeline, repairs, search
     from modelwright.answers import Diagnosis
+    from modelwright.answers.ship import ShipResult
     from modelwright.diagnosis import DebugReport
     from modelwright.evaluation import EvalResult
     from modelwright.knowledge import ExperimentResult
@@ -37,6 +39,7 @@ else:
     repairs = lazy("modelwright.repairs")
     search = lazy("modelwright.search")
     adding = lazy("modelwright.support")
+    shipping = lazy("modelwright.answers.ship")
 
 _BY_JUDGE = f"judge-{JUDGE_VERSION}"
 
@@ -227,6 +230,17 @@ def _support_batch(result: SupportBatch, given: Mapping[str, Any]) -> Facts:
     return Facts("support-1", about, (), verdict=RecordedVerdict(f"{passed} of {len(result.rows)}", "support-1"))
 
 
+def _ship(result: ShipResult, given: Mapping[str, Any]) -> Facts:
+    words = {True: "passed", False: "failed", None: "unknown"}
+    return Facts(
+        "ship-1",
+        tuple(RecordedModel(f"variant for {one.target}", result.model, one.files) for one in result.variants),
+        _unique(one.target for one in result.variants),
+        (RecordedData(as_data(given.get("data")).source, None),),
+        RecordedVerdict(words[result.passed], "ship-1"),
+    )
+
+
 KINDS: Mapping[str, Kind] = {
     "perf": Kind(lambda: measure.PerfResult, _perf),
     "compare": Kind(lambda: measure.CompareResult, _compare),
@@ -239,6 +253,7 @@ KINDS: Mapping[str, Kind] = {
     "tune": Kind(lambda: search.TuneResult, _tune),
     "sweep": Kind(lambda: search.TuneSweep, _sweep),
     "experiment": Kind(lambda: knowledge.ExperimentResult, _experiment),
+    "ship": Kind(lambda: shipping.ShipResult, _ship),
     "support gate": Kind(lambda: adding.GateResult, _support_gate),
     "support run": Kind(lambda: adding.SupportRun, _support_run),
     "support batch": Kind(lambda: adding.SupportBatch, _support_batch),

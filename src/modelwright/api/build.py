@@ -234,4 +234,4 @@ def _folder(output: str | Path | None, recipe: Recipe, jobs: int) -> Path | None
 
 def target_folder(output: Path, target: str) -> Path:
     """Where the build for one of several targets goes."""
-    return output / target.replace(":", "-").replace(",", "-").replace("=", "-")
+    return output / parse_target(target).folder_name

@@ -59,6 +59,7 @@ COMMANDS = (
     _command("debug", "Measure", "Where a quantized model loses accuracy, and the smallest repair."),
     _command("eval", "Measure", "As accurate as its reference? Proven, or what would prove it."),
     _command("show", "Measure", "Any earlier answer again, by its record; list, export."),
+    _command("ship", "Keep", "A package for users' machines that picks its own variant there."),
     _command("publish", "Keep", "A build to a feed, confirmed by its digests."),
     _command("pull", "Keep", "One artifact back from a feed, every file checked."),
     _command("verify", "Keep", "Is a build folder still what was built?"),

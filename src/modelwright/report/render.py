@@ -37,6 +37,7 @@ _RENDERERS = {
     "PublishResult": "feeds.render_publish",
     "PullResult": "feeds.render_pull",
     "Repaired": "fix.render_fix",
+    "ShipResult": "ship.render_ship",
     "SupportBatch": "support.render_batch",
     "SupportProbe": "support.render_probe",
     "SupportRun": "support.render_run",

@@ -9,12 +9,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from modelwright._dataclass import dataclass
+from modelwright.answers.ship import ShipResult
 from modelwright.diagnosis import DebugReport
 from modelwright.evaluation import EvalResult
 from modelwright.evidence import RecordLine
 from modelwright.knowledge import ExperimentResult
 from modelwright.measure import CompareResult, PerfResult
 from modelwright.pipeline import Analyses, Builds
+from modelwright.report.ship import reason_words, verdict_words
 from modelwright.report.sweep import row_words, summary_words
 from modelwright.report.tune import front_words
 from modelwright.search import TuneResult, TuneSweep
@@ -137,6 +139,11 @@ def _sweep(result: TuneSweep) -> Table:
     return Table(columns, tuple(rows()), summary_words(result))
 
 
+def _ship(result: ShipResult) -> Table:
+    rows = tuple((row.gate, row.target, row.word, reason_words(row), row.record) for row in result.gates)
+    return Table(("gate", "variant", "answer", "why", "record"), rows, verdict_words(result))
+
+
 _TABLES: Mapping[str, Callable[[Any], Table]] = {
     "perf": _perf,
     "compare": _compare,
@@ -148,6 +155,7 @@ _TABLES: Mapping[str, Callable[[Any], Table]] = {
     "tune": _tune,
     "sweep": _sweep,
     "experiment": _experiment,
+    "ship": _ship,
 }
 
 

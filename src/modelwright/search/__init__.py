@@ -4,13 +4,14 @@ from modelwright.search._experiment import ChangeQuestion, experiment
 from modelwright.search._fallback import FallbackStep, fallback_chain
 from modelwright.search._latency import LatencyCheck
 from modelwright.search._limits import Objective, TuneLimits
-from modelwright.search._portfolio import CarriedArtifact, Portfolio, PortfolioRow, portfolio
+from modelwright.search._portfolio import Carried, CarriedArtifact, Portfolio, PortfolioRow, portability, portfolio
 from modelwright.search._space import refuse_unknown
 from modelwright.search._sweep import SearchFailure, SweepInterrupted, SweepRow, TuneSweep
 from modelwright.search._tune import answer_file, tune
 from modelwright.search._types import DeviceLostError, TuneFront, TuneInterrupted, TuneOptions, TuneResult, TuneRow
 
 __all__ = [
+    "Carried",
     "CarriedArtifact",
     "ChangeQuestion",
     "DeviceLostError",
@@ -32,6 +33,7 @@ __all__ = [
     "answer_file",
     "experiment",
     "fallback_chain",
+    "portability",
     "portfolio",
     "refuse_unknown",
     "tune",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -151,17 +151,19 @@ def _one(rows: Sequence[PortfolioRow], results: Sequence[TuneResult]) -> tuple[s
 
 
 def _carried(result: TuneResult) -> CarriedArtifact:
-    word, reason = _portability(result)
+    options = [name for name in result.settings if name.startswith("opt.")]
+    word, reason = portability(result.operators, result.target, options)
     return CarriedArtifact(result.target, result.champion, word, reason)
 
 
-def _portability(result: TuneResult) -> tuple[Carried, str]:
-    if any(name.rpartition(".")[2] == "EPContext" for name in result.operators):
-        return "device-locked", f"it is compiled for {result.target}"
-    own = [name for name in result.operators if "." in name]
+def portability(operators: Collection[str], target: str, options: Sequence[str] = ()) -> tuple[Carried, str]:
+    """Where an artifact can go, by its operators (those outside standard ONNX with their domain) and the options of an
+    EP that it was chosen with."""
+    own = [name for name in operators if "." in name]
+    if any(name.rpartition(".")[2] == "EPContext" for name in operators):
+        return "device-locked", f"it is compiled for {target}"
     if own:
         return "ep-portable", f"it has {', '.join(own[:3])}, which is not standard ONNX: an EP has to know it"
-    options = [name for name in result.settings if name.startswith("opt.")]
     if options:
         return "ep-portable", f"the file is standard ONNX; {', '.join(options)} are options of this EP"
     return "portable", "standard ONNX, nothing compiled"

@@ -25,7 +25,7 @@ from modelwright.targets._placement import (
     placement,
 )
 from modelwright.targets._plugins import LIBRARIES_VARIABLE, Plugin, installed_plugins, library_digest
-from modelwright.targets._probe import Builtin, EpDevice, new_options, one_line
+from modelwright.targets._probe import Builtin, EpDevice, locate_plugin, new_options, one_line
 from modelwright.targets._products import products_saturate
 from modelwright.targets._reference_sessions import open_as_meant, open_as_written, open_exact
 from modelwright.targets._session import (
@@ -104,6 +104,7 @@ __all__ = [
     "installed_plugins",
     "known_targets",
     "library_digest",
+    "locate_plugin",
     "make_target",
     "mapped_data",
     "new_options",

@@ -19,7 +19,8 @@ DeviceKind = Literal["npu", "gpu", "cpu"]
 @dataclass(frozen=True)
 class Device:
     """One kind of device an EP can drive, with what `auto` means there; `soc` is assumed where no chip is named.
-    `tries` are other values of its options that a search may try."""
+    `tries` are other values of its options that a search may try; `shipped` are options for an application, which has
+    no path of a library to give."""
 
     kind: DeviceKind
     precision: str
@@ -27,6 +28,7 @@ class Device:
     backend: str | None = None
     soc: str | None = None
     tries: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    shipped: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,11 @@ class Target:
         return self.ep if self.ep == self.device else f"{self.ep}-{self.device}"
 
     @property
+    def folder_name(self) -> str:
+        """With its chip, as the name of a folder: `qnn-npu-soc-x-elite`."""
+        return str(self).replace(":", "-").replace(",", "-").replace("=", "-")
+
+    @property
     def provider(self) -> ExecutionProvider:
         found = catalogue().find(self.ep)
         assert found is not None, "a Target is only made for an EP of the catalogue"

@@ -64,8 +64,8 @@ class ReadyArm:
         )
 
 
-def inputs_digest(arm: ReadyArm) -> str:
-    """Of the arrays an arm is fed: their names, types, shapes and bytes."""
+def inputs_digest(arm: ReadyArm | Subject) -> str:
+    """Of the arrays an arm, or a subject, is fed: their names, types, shapes and bytes."""
     found = hashlib.sha256()
     for name, array in sorted(arm.feeds.items()):
         found.update(f"{name}:{array.dtype.str}:{array.shape};".encode() + array.tobytes())
