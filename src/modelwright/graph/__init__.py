@@ -7,6 +7,7 @@ from modelwright.graph._fingerprint import fingerprint, structure
 from modelwright.graph._inplace import point_at, with_weights_in_place
 from modelwright.graph._load import Graph, file_stamp, load, shared
 from modelwright.graph._macs import Macs, MacShare, UncountedMacs, count_macs
+from modelwright.graph._moved import data_places, with_data_at
 from modelwright.graph._precision import Precision, TypeShare
 from modelwright.graph._stored_weights import StoredWeight, stored_weights
 from modelwright.graph._summary import (
@@ -21,9 +22,10 @@ from modelwright.graph._summary import (
 )
 from modelwright.graph._types import ValueSpec, dtype_name
 from modelwright.graph._work import work_rank
-from modelwright.graph._write import MODEL, needs_data_file, write_model
+from modelwright.graph._write import DATA, MODEL, needs_data_file, write_model
 
 __all__ = [
+    "DATA",
     "MODEL",
     "DtypeTotal",
     "EpContextNode",
@@ -44,6 +46,7 @@ __all__ = [
     "UncountedMacs",
     "ValueSpec",
     "count_macs",
+    "data_places",
     "difference",
     "dtype_name",
     "external_data",
@@ -58,6 +61,7 @@ __all__ = [
     "stored_weights",
     "structure",
     "summary",
+    "with_data_at",
     "with_weights_in_place",
     "work_rank",
     "write_model",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -19,19 +19,33 @@ else:
 MODEL, DATA = "model.onnx", "model.onnx.data"
 # Protobuf stops at 2 GiB; the rest is room for the graph.
 INLINE_BYTES = int(1.8 * 2**30)
+# A graph is small: a file of it that holds more keeps weights of its own, which are not to be held in memory.
+GRAPH_BYTES = 64 << 20
+_NEARLY_ALL = 0.9
 _STREAMED = 1024
 # Protobuf tags: field number << 3 | 2 (length-delimited).
 _MODEL_GRAPH, _GRAPH_INITIALIZER, _TENSOR_RAW_DATA = b"\x3a", b"\x2a", b"\x4a"
 _BEFORE_GRAPH = ("ir_version", "producer_name", "producer_version", "domain", "model_version", "doc_string")
 
 
-def write_model(model: ir.Model, folder: Path) -> Path:
-    """Write `model.onnx`, with `model.onnx.data` when it would not fit in one file. Uses the model up."""
-    path = folder / MODEL
+def _nowhere(_: str) -> bool:
+    return False
+
+
+def write_model(model: ir.Model, folder: Path, stays: Callable[[str], bool] = _nowhere) -> Path:
+    """Write `model.onnx`, with `model.onnx.data` when it would not fit in one file. Uses the model up.
+
+    Weights of such a model that lie in a file that `stays` are left there, and `model.onnx` says where, if they are
+    nearly all of that file and the others fit into the graph's.
+    """
+    path, left = folder / MODEL, frozenset[str]()
     if needs_data_file(model):
-        ir.save(model, path, external_data=DATA, size_threshold_bytes=_STREAMED)
-        return path
-    streamed = list(_detach(model))
+        left = _left_there(model, stays)
+        others = (_stored(value) for name, value in model.graph.initializers.items() if name not in left)
+        if not left or sum(others) > GRAPH_BYTES:
+            ir.save(model, path, external_data=DATA, size_threshold_bytes=_STREAMED)
+            return path
+    streamed = list(_detach(model, left))
     with path.open("wb") as file:
         _write_stream(file, ir.to_proto(model), streamed)
     return path
@@ -42,10 +56,25 @@ def needs_data_file(model: ir.Model) -> bool:
     return sum(_stored(value) for value in model.graph.initializers.values()) > INLINE_BYTES
 
 
-def _detach(model: ir.Model) -> Iterator[tuple[str, ir.TensorProtocol]]:
+def _left_there(model: ir.Model, stays: Callable[[str], bool]) -> frozenset[str]:
+    """Weights that need not be written again. A file of which much is not read any more is not kept for the rest."""
+    found: dict[Path, dict[str, ir.ExternalTensor]] = {}
+    for name, value in model.graph.initializers.items():
+        tensor = value.const_value
+        if isinstance(tensor, ir.ExternalTensor) and stays(str(tensor.location)):
+            found.setdefault(Path(tensor.path), {})[name] = tensor
+    left: set[str] = set()
+    for path, tensors in found.items():
+        read = {(tensor.offset, tensor.length): tensor.nbytes for tensor in tensors.values()}
+        if sum(read.values()) >= _NEARLY_ALL * path.stat().st_size:
+            left.update(tensors)
+    return frozenset(left)
+
+
+def _detach(model: ir.Model, left: frozenset[str]) -> Iterator[tuple[str, ir.TensorProtocol]]:
     for name, value in list(model.graph.initializers.items()):
         tensor = value.const_value
-        if tensor is None or tensor.dtype == ir.DataType.STRING:
+        if tensor is None or tensor.dtype == ir.DataType.STRING or name in left:
             continue
         if _stored(value) >= _STREAMED or isinstance(tensor, ir.ExternalTensor):
             del model.graph.initializers[name]

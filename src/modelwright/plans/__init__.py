@@ -3,7 +3,7 @@
 from modelwright.graph import MODEL
 from modelwright.plans._executor import Executor, LocalExecutor, at_once, run_all
 from modelwright.plans._forecast import History, StageForecast
-from modelwright.plans._model import DiskModel, Model, ModelInput, model_paths
+from modelwright.plans._model import DiskModel, Model, ModelInput, left_in_store, model_paths
 from modelwright.plans._node import Node, Plan, Ref
 from modelwright.plans._outlook import Foreseen, State, foresee
 from modelwright.plans._result import NodeResult, NotKeptError, StageResult, made_once, peek_node, run_node
@@ -29,6 +29,7 @@ __all__ = [
     "State",
     "at_once",
     "foresee",
+    "left_in_store",
     "made_once",
     "model_paths",
     "peek_node",

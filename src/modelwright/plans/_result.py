@@ -13,7 +13,7 @@ from modelwright._json import plain
 from modelwright._typed import typed
 from modelwright.errors import WrightError
 from modelwright.graph import MODEL
-from modelwright.plans._model import Model, ModelInput, model_paths
+from modelwright.plans._model import Model, ModelInput, left_in_store, model_paths
 from modelwright.plans._node import Node, Ref
 from modelwright.store import Artifact, JsonValue, Key, Produced, Store, Waiting
 from modelwright.vocabulary import OnProgress, Progress, silent, within
@@ -136,7 +136,8 @@ def _produce(
     }
     if not node.stage.keeps(outcome):
         raise NotKeptError(notes)
-    return Produced(roles=_roles(workdir), meta=notes)
+    reused = left_in_store(workdir, models)
+    return Produced(roles=_roles(workdir), meta=notes, reused=reused)
 
 
 def peek_node(store: Store, node: Node[P, O], models: Mapping[str, Model] | None = None) -> StageResult[O] | None:

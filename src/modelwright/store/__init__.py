@@ -5,6 +5,7 @@ from modelwright.store._key import Key, stage_key
 from modelwright.store._ledger import Ledger, LedgerEvent
 from modelwright.store._names import MARKER as DELIVERY_NOTE
 from modelwright.store._names import check_names
+from modelwright.store._session import is_beside_content
 from modelwright.store._store import Store
 from modelwright.store._types import (
     Artifact,
@@ -18,6 +19,8 @@ from modelwright.store._types import (
     StoreStats,
     VerifyReport,
     Waiting,
+    content_at,
+    content_place,
 )
 
 __all__ = [
@@ -38,7 +41,10 @@ __all__ = [
     "VerifyReport",
     "Waiting",
     "check_names",
+    "content_at",
+    "content_place",
     "file_digest",
+    "is_beside_content",
     "remembers",
     "stage_key",
     "unwritten",

@@ -13,7 +13,7 @@ from modelwright.store._digests import SMALL
 from modelwright.store._journal import Journal
 from modelwright.store._key import DIGEST
 from modelwright.store._stamp import stamp_of
-from modelwright.store._types import blob_path
+from modelwright.store._types import CONTENT, blob_path
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Blobs:
     """Changes happen only inside `journal.write()`; see there why."""
 
     def __init__(self, root: Path, journal: Journal) -> None:
-        self.folder = root / "blobs"
+        self.folder = root / CONTENT
         self._quarantine = root / "quarantine"
         self._journal = journal
         self._seen: dict[str, str] = {}

@@ -16,6 +16,7 @@ from modelwright.errors import StoreError
 from modelwright.store import _fs
 from modelwright.store._blobs import Blobs
 from modelwright.store._journal import Journal
+from modelwright.store._schema import FILE as JOURNAL
 
 if TYPE_CHECKING:
     import socket
@@ -27,6 +28,7 @@ else:
 
 
 _IDLE_S = 86400.0
+_PASSING = "open-"
 
 
 class Session:
@@ -75,6 +77,10 @@ class Session:
             yield folder
         finally:
             _fs.remove_tree(folder)
+
+    def passing_file(self) -> Path:
+        """A name for a file in the root; if it is left behind, it goes with this process."""
+        return self.root / f"{_PASSING}{self.token()}-{fresh_name()}.onnx"
 
     @contextlib.contextmanager
     def hold(self, digests: Iterable[str], doing: str) -> Iterator[str]:
@@ -126,6 +132,9 @@ class Session:
 
     def _bury(self, token: str) -> None:
         _fs.remove_tree(self.root / "tmp" / token)
+        for path in self.root.glob(f"{_PASSING}{token}-*"):
+            with contextlib.suppress(OSError):  # Windows keeps a file that is open
+                _fs.unlink(path)
         with self.journal.write("clean up after a process that ended"):
             digests = self.journal.holds_of(token)
             self.journal.remove_owner(token)
@@ -153,6 +162,11 @@ class Session:
     def _owner_lock(self, token: str) -> filelock.BaseFileLock:
         _fs.make_dir(self.root / "locks" / "owners")
         return filelock.FileLock(self._lock_path(token), thread_local=False)
+
+
+def is_beside_content(path: Path) -> bool:
+    """Is this a file of `Store.beside_content`, so that what it refers to is content that never changes?"""
+    return path.name.startswith(_PASSING) and (path.parent / JOURNAL).is_file()
 
 
 def fresh_name() -> str:

@@ -232,6 +232,23 @@ class Store:
                 folder.copy(artifact)
         return destination
 
+    @property
+    def writable(self) -> bool:
+        return not self._session().journal.read_only
+
+    @contextlib.contextmanager
+    def beside_content(self, data: bytes) -> Iterator[Path]:
+        """A file in the root, as long as the block lasts: what it refers to by `content_place` is read in place."""
+        session = self._writable("open an artifact")
+        path = session.passing_file()
+        try:
+            with disk_errors(self.root, "open an artifact"):
+                _fs.write_file(path, data)
+            yield path
+        finally:
+            with contextlib.suppress(OSError):  # the next opening sweeps it
+                _fs.unlink(path)
+
     def check_destination(self, destination: Path, names: Iterable[str] = (), *, overwrite: bool = False) -> None:
         """Refuse a folder that `materialize` would refuse, before the work whose result goes there."""
         folder = Folder(self._session(), destination)

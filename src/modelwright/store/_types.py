@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from modelwright._dataclass import dataclass
 from modelwright.errors import StoreError
-from modelwright.store._key import Key
+from modelwright.store._key import DIGEST, Key
 
 JsonValue: TypeAlias = "bool | int | float | str | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
 
@@ -157,5 +157,19 @@ class GcReport:
     records: int = 0
 
 
+CONTENT = "blobs"
+
+
 def blob_path(blobs: Path, digest: str) -> Path:
     return blobs / digest[:2] / digest
+
+
+def content_place(digest: str) -> str:
+    """Where content is kept, as seen from the store's root."""
+    return f"{CONTENT}/{digest[:2]}/{digest}"
+
+
+def content_at(place: str) -> str | None:
+    """The digest of what is kept there; None for any other path."""
+    digest = place.rpartition("/")[2]
+    return digest if DIGEST.fullmatch(digest) and place == content_place(digest) else None

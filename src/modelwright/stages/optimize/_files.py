@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.errors import InputError
 from modelwright.stages.optimize._inventory import every_node
+from modelwright.store import content_at, is_beside_content
 
 if TYPE_CHECKING:
     import onnx
@@ -93,9 +95,15 @@ def put_in_order(model: ir.Model) -> bool:
 def copy_source(source: SourceModel, workdir: Path) -> None:
     """The graph as it is; only the place of external weights changes, and nodes that stand before their inputs."""
     if put_in_order(source.model) or source.external:
-        graphs.write_model(source.model, workdir)
+        graphs.write_model(source.model, workdir, staying(source.path))
     else:
         shutil.copyfile(source.path, workdir / graphs.MODEL)
+
+
+def staying(source: Path) -> Callable[[str], bool]:
+    """Which files of a model need not be written again: those that the store keeps."""
+    kept = is_beside_content(source)
+    return lambda location: kept and content_at(location) is not None
 
 
 def forget_origin(model: ir.Model) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from modelwright._disk import native_writes
 from modelwright.graph import write_model
-from modelwright.stages.optimize._files import copy_source, read_source
+from modelwright.stages.optimize._files import copy_source, read_source, staying
 from modelwright.stages.optimize._inventory import Snapshot, snapshot
 from modelwright.stages.optimize._refuse import refuse
 from modelwright.stages.optimize._table import find_pass, resolve_passes
@@ -31,13 +31,14 @@ def run_optimize(model: str, workdir: str, params: OptimizeParams) -> OptimizeOu
     before = snapshot(source.model)
     refuse(before, names)
     bench = WorkingModel(source.model, source.path.parent)
+    stays = staying(source.path)
     if names or params.fix_dims or params.opset is not None:
         del source
         with scratch_folder(folder) as scratch:
             _work(bench, names, params, scratch)
             after, opset = snapshot(bench.model), bench.opset
             progress("write the optimized model", 0.9)
-            write_model(bench.model, folder)
+            write_model(bench.model, folder, stays)
             bench.close()
     else:
         after, opset = before, bench.opset

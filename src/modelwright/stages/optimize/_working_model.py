@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from modelwright import graph as graphs
 from modelwright._lazy import lazy
+from modelwright.errors import InputError
 from modelwright.stages.optimize._edits import edit_of
 from modelwright.stages.optimize._files import forget_origin, put_in_order
 from modelwright.stages.optimize._interface import convert_opset, fix_dims, true_metadata
@@ -98,10 +99,7 @@ class WorkingModel:
         log = scratch / "log.txt"
         large = graphs.needs_data_file(self.model)
         self._model = None
-        optimize_bytes(full, self._folder, output, request, beside=large, log=log)
-        self._model = ir.load(output)
-        if not large:
-            ir.external_data.set_base_dir(self._model.graph, self._folder)
+        self._model = self._optimized(full, output, request, log, large=large)
         step_aside(self._model, [name for name in self._model.graph.initializers if name not in imported.names])
         self.session_seconds = time.perf_counter() - start
         if casts := _inserted_casts(value.name or "" for node in every_node(self._model) for value in node.outputs):
@@ -116,6 +114,20 @@ class WorkingModel:
         self.steps.extend(found.effects)
         if FOLDING in names:
             self._tie()
+
+    def _optimized(self, model: bytes, output: Path, request: OrtRequest, log: Path, *, large: bool) -> ir.Model:
+        """Weights that stay as they are stay where they are. Of a large model the others may be too much for one file:
+        then all of them are written."""
+        try:
+            optimize_bytes(model, self._folder, output, request, log=log)
+        except InputError:
+            if not large:
+                raise
+            optimize_bytes(model, self._folder, output, request, beside=True, log=log)
+            return ir.load(output)
+        optimized = ir.load(output)
+        ir.external_data.set_base_dir(optimized.graph, self._folder)
+        return optimized
 
     def _attributed(self, names: Sequence[str], base: WeightlessModel, log: str, probe: Probe) -> Trace | None:
         """Which pass did what, without weights: by the log, else by asking about all. None: not what happened."""
