@@ -60,7 +60,7 @@ def build(
     """Take a model to checked artifacts: export, optimize, quantize, validate, compile.
 
     Without `targets`: what the recipe is for, else cpu. With several, `output` gets a folder for each. `effort` is how
-    long quantizing may take to keep the accuracy: fast or normal. `force` keeps
+    long quantizing may take to keep the accuracy: fast, normal or best. `force` keeps
     passes whose operators the target's EP does not claim. `provider_options` go to the EP wherever it compiles or is
     asked. `inputs` is how the finished model takes its images: bytes, channels last, not normalized. What the store has
     is not made again. `max_drop` is what may be lost of the metric of `task` on the labelled

@@ -286,7 +286,7 @@ def limit_options(function: F) -> F:
 def effort_option(function: F) -> F:
     return click.option(
         "--effort",
-        type=click.Choice(["fast", "normal"]),
+        type=click.Choice(["fast", "normal", "best"]),
         help="How long quantizing may take to keep the accuracy. Default: normal.",
     )(function)
 

@@ -168,10 +168,17 @@ def _optimize(outcome: OptimizeOutcome) -> str:
 def _quantize(outcome: QuantizeOutcome) -> str:
     data = outcome.calibration
     if data is None:
-        return f"measured {outcome.measured}"
+        return f"measured {outcome.measured}{_gains(outcome)}"
     kind = "RANDOM inputs, accuracy on real data unknown" if data.random else data.kind
     few = "; FEW samples, 32 to 128 would do" if data.few else ""
-    return f"measured {outcome.measured}, {data.samples} samples from {kind}{few}"
+    return f"measured {outcome.measured}, {data.samples} samples from {kind}{few}{_gains(outcome)}"
+
+
+def _gains(outcome: QuantizeOutcome) -> str:
+    """What more effort brought, of what it tried."""
+    kept = [f"{item.technique} +{item.decibels:.1f} dB" for item in outcome.gains if item.kept]
+    tried = f"none of {', '.join(item.technique for item in outcome.gains)} helped"
+    return f"; {', '.join(kept) or tried}" if outcome.gains else ""
 
 
 def _validate(outcome: ValidateOutcome) -> str:

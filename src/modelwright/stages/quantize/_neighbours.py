@@ -61,6 +61,13 @@ def fits(weight: NDArray[Any], packing: Packing) -> bool:
     return packing.exact or bool(_together(weight.astype(np.int32), packing).max(initial=0) <= _TOGETHER)
 
 
+def beyond(weight: NDArray[Any], packing: Packing) -> NDArray[Any]:
+    """The output channels whose neighbours do not fit."""
+    together = np.zeros(weight.shape[packing.axis]) if packing.exact else _together(weight.astype(np.int32), packing)
+    found: NDArray[Any] = together > _TOGETHER
+    return found
+
+
 def _together(weight: NDArray[Any], packing: Packing) -> NDArray[Any]:
     """The largest sum of two neighbours with the same sign, by output channel."""
     return np.max([_largest_sum(rows) for rows in _packed(weight, packing)], axis=0)  # type: ignore[no-any-return]

@@ -11,7 +11,7 @@ from modelwright.worker import RemoteTask
 
 Method = Literal["minmax", "mse", "percentile"]
 Pairs = Literal["all", "needed"]
-Effort = Literal["fast", "normal"]
+Effort = Literal["fast", "normal", "best"]
 QuantizedType = Literal["int8", "uint8", "int16", "uint16"]
 ALL_OPERATORS = "all"
 # Fewer seldom show how large values get.
@@ -52,7 +52,7 @@ class QuantizeParams:
     - `bias_correction`: what rounding the weights adds to the mean of each output channel is taken off its bias. Needs
       real samples; made-up ones have no mean to trust.
     - `effort`: how long it may take to keep the accuracy (static precisions). `fast` calibrates with the first 8 of the
-      samples and corrects no biases.
+      samples and corrects no biases; `best` also tries what takes long (`_best`), and keeps what lessens the noise.
     - `keep_io_types` and `op_types_float`: inputs and outputs, and operators, that fp16 leaves alone.
     """
 
@@ -104,6 +104,17 @@ class Calibration:
 
 
 @dataclass(frozen=True)
+class Gain:
+    """A technique that was tried at so many places, and by how much the noise of the outputs fell with it, on samples
+    that it was not fitted to. Those that bring nothing are not kept."""
+
+    technique: str
+    places: int
+    decibels: float
+    kept: bool
+
+
+@dataclass(frozen=True)
 class Clipped:
     """Weights that float16 cannot hold: moved to its largest, or to its smallest non-zero value."""
 
@@ -117,6 +128,7 @@ class QuantizeOutcome:
 
     `pairs_left_out`: Q/DQ pairs that no kernel of the target needs. `kept_float`: products that are faster in float.
     `biases_corrected`: products whose bias was moved. `between`: tensors between products that carry 16 bits.
+    `gains`: what the effort `best` tried, and the decibels that each brought.
     `weight_range_bits`: what the 8-bit weights really use, 7 where the range was reduced; null without such weights.
     """
 
@@ -142,6 +154,7 @@ class QuantizeOutcome:
     input_bytes: int
     output_bytes: int
     seconds: float
+    gains: tuple[Gain, ...] = ()
 
 
 QUANTIZE = Stage(

@@ -13,6 +13,7 @@ from modelwright._lazy import lazy
 from modelwright.data import DataSource, samples
 from modelwright.errors import InputError
 from modelwright.graph import Graph, load, shared, summary
+from modelwright.stages.quantize._best import quantize_best
 from modelwright.stages.quantize._check import (
     NarrowProducts,
     narrow_products,
@@ -26,7 +27,8 @@ from modelwright.stages.quantize._dynamic import quantize_dynamic
 from modelwright.stages.quantize._half import convert_to_half
 from modelwright.stages.quantize._int4 import quantize_int4
 from modelwright.stages.quantize._model import open_model, opset_of, prepare
-from modelwright.stages.quantize._params import Calibration, Clipped, QuantizeOutcome, QuantizeParams
+from modelwright.stages.quantize._moments import FEWEST
+from modelwright.stages.quantize._params import Calibration, Clipped, Gain, QuantizeOutcome, QuantizeParams
 from modelwright.stages.quantize._precision import Step, canonical, reduces_range, steps_of
 from modelwright.stages.quantize._save import save
 from modelwright.stages.quantize._scope import check_scope
@@ -59,6 +61,7 @@ class _QuantizeFacts:
     biases_corrected: int = 0
     kept_float: int = 0
     between: int = 0
+    gains: tuple[Gain, ...] = ()
     clipped: Clipped = field(default_factory=Clipped)
     warnings: list[str] = field(default_factory=list)
 
@@ -104,7 +107,11 @@ def _transform(
     prepared = prepare(graph, folder, integers=kind not in ("none", "fp16"), raise_opset=kind == "static")
     facts.warnings += check_scope(prepared.model, params)
     if source is not None:
-        result = quantize_static(prepared, steps[0], params, source, folder)
+        thorough = _thorough(params, source, facts)
+        if thorough:
+            result, facts.gains = quantize_best(graph.path, prepared, steps[0], params, source, folder)
+        else:
+            result = quantize_static(prepared, steps[0], params, source, folder)
         model, facts.calibration = result.model, result.calibration
         facts.pairs_left_out, facts.biases_corrected = result.pairs_left_out, result.biases_corrected
         facts.kept_float, facts.between = result.kept_float, result.between
@@ -164,6 +171,17 @@ def _source(
     return CalibrationSamples(drawn, calibration.random)
 
 
+def _thorough(params: QuantizeParams, source: CalibrationSamples, facts: _QuantizeFacts) -> bool:
+    """Is there anything to learn from, and to judge by?"""
+    if params.effort != "best":
+        return False
+    if not source.random and sum(1 for _ in source.samples) >= FEWEST:
+        return True
+    why = "made-up samples teach nothing" if source.random else f"it takes {FEWEST} samples to learn and to judge"
+    facts.warnings.append(f"effort best did no more than normal: {why}")
+    return False
+
+
 def _sample_warnings(found: Calibration) -> list[str]:
     if found.random:
         return [RANDOM_WARNING]
@@ -213,6 +231,7 @@ def _outcome(
         biases_corrected=facts.biases_corrected,
         kept_float=facts.kept_float,
         between=facts.between,
+        gains=facts.gains,
         clipped=facts.clipped,
         opset=opset_of(produced.model),
         warnings=tuple(itertools.chain(facts.warnings, notes)),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Container, Iterator
+from collections.abc import Container
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,16 +15,17 @@ from modelwright.stages.quantize._gelu import fuse_gelu
 from modelwright.stages.quantize._histogram import histograms, mse_range, percentile_range
 from modelwright.stages.quantize._islands import Widths, island_widths
 from modelwright.stages.quantize._model import Prepared, opset_of
-from modelwright.stages.quantize._neighbours import finest_scales, packing_of
+from modelwright.stages.quantize._moments import learn, readings
+from modelwright.stages.quantize._overrides import PairScope, adapters, quant_type, tensor_overrides
 from modelwright.stages.quantize._pairs import integer_nodes, keep_needed_pairs
 from modelwright.stages.quantize._params import Calibration, QuantizeParams
 from modelwright.stages.quantize._payoff import FloatScope, Parting, faster_in_float
 from modelwright.stages.quantize._precision import Step, reduces_range
 from modelwright.stages.quantize._quiet import quiet
 from modelwright.stages.quantize._ranges import Observed, Range, Watch, observe
+from modelwright.stages.quantize._rounded import FloatWeights, round_weights
 from modelwright.stages.quantize._scope import (
     WIDE,
-    WORKERS,
     excluded_without_name,
     index_arithmetic,
     other_floats,
@@ -33,7 +33,6 @@ from modelwright.stages.quantize._scope import (
 )
 from modelwright.stages.quantize._tables import quantize_tables, table_nodes
 from modelwright.stages.quantize._tensor_types import element_types, mark_inferred, unmark_inferred
-from modelwright.targets import EpAdapter, TensorRule, adapter_of, catalogue
 from modelwright.worker import progress
 
 if TYPE_CHECKING:
@@ -57,7 +56,6 @@ _IN_VAIN = (
     "int8 brings no speed here: no product of this model is large enough for 8 bits to be faster on a CPU without "
     "VNNI, so fp32 is at least as fast; half of it is int8 because that was asked for"
 )
-_RECURRENT = ("GRU", "LSTM", "RNN")
 
 
 @dataclass(frozen=True)
@@ -69,15 +67,6 @@ class CalibrationSamples:
 
 
 @dataclass(frozen=True)
-class PairScope:
-    """The operators that carry pairs, the nodes that do not, and the tensors of another width."""
-
-    operators: tuple[str, ...]
-    excluded: set[str]
-    between: Widths
-
-
-@dataclass(frozen=True)
 class StaticResult:
     model: onnx.ModelProto
     calibration: Calibration
@@ -86,12 +75,22 @@ class StaticResult:
     biases_corrected: int
     kept_float: int
     between: int = 0
+    rounded: int = 0
 
 
 def quantize_static(
-    prepared: Prepared, step: Step, params: QuantizeParams, source: CalibrationSamples, workdir: Path
+    prepared: Prepared,
+    step: Step,
+    params: QuantizeParams,
+    source: CalibrationSamples,
+    workdir: Path,
+    *,
+    compensate: bool = False,
 ) -> StaticResult:
-    """Find the ranges with the weights outside of memory, then bring them back and quantize."""
+    """Find the ranges with the weights outside of memory, then bring them back and quantize.
+
+    `compensate` rounds weights so that each product loses less, by what it reads of the samples.
+    """
     _check(params)
     if params.scope is not None:
         fuse_gelu(prepared.model)
@@ -127,11 +126,18 @@ def quantize_static(
     excluded |= {node for node, _ in left}
     ranges = {name: item for name, item in ranges.items() if name not in wide}
     progress("quantizing weights")
+    rounding = readings(prepared.model, working - excluded) if compensate else ()
+    bare = _copy(prepared.model) if rounding else None
     prepared.weights.attach(prepared.model)
     integers = integer_nodes(prepared.model.graph, operators, excluded)
-    floats = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in _weights_of(prepared.model, observed.means)}
+    kept = {*observed.means, *(item.node for item in rounding)}
+    floats = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in _weights_of(prepared.model, kept)}
     model = _insert_pairs(prepared.model, step, params, ranges, PairScope(operators, excluded, between))
     left_out = keep_needed_pairs(model, integers) if needed else 0
+    rounded = 0
+    if bare is not None:
+        weights = FloatWeights(floats, frozenset(observed.means), reduces_range(params))
+        rounded = round_weights(model, learn(bare, rounding, source.samples, workdir), weights)
     biases = correct_biases(model, observed.means, floats)
     quantize_tables(model, tables, step.weight_bits)
     method = params.method if params.method != "percentile" else f"percentile {params.percentile:g}"
@@ -139,7 +145,7 @@ def quantize_static(
         source.samples.kind, source.random, observed.samples, observed.digest, method, len(observed.ranges)
     )
     warnings = (*_wide_warning(left, wide), *((_IN_VAIN,) if slow.in_vain else ()))
-    return StaticResult(model, facts, warnings, left_out, biases, len(slow.floats), between.count)
+    return StaticResult(model, facts, warnings, left_out, biases, len(slow.floats), between.count, rounded)
 
 
 def _check(params: QuantizeParams) -> None:
@@ -207,6 +213,13 @@ def _bits(tensor: str, step: Step, params: QuantizeParams, between: Widths) -> i
     return 16 if own.get(tensor, step.activations).endswith("16") else 8
 
 
+def _copy(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Small, while the weights are outside."""
+    found = onnx.ModelProto()
+    found.CopyFrom(model)
+    return found
+
+
 def _weights_of(model: onnx.ModelProto, nodes: Container[str]) -> list[onnx.TensorProto]:
     names = {node.input[1] for node in model.graph.node if node.name in nodes}
     return [tensor for tensor in model.graph.initializer if tensor.name in names]
@@ -219,7 +232,7 @@ def _insert_pairs(
     ranges: dict[str, Range],
     scope: PairScope,
 ) -> onnx.ModelProto:
-    overrides = _overrides(model, step, params, scope)
+    overrides = tensor_overrides(model, step, params, scope)
     types = {step.weights, step.activations, *(item.dtype for item in params.overrides)}
     wide = any(item.endswith("16") for item in types) or scope.between.count > 0
     # Before opset 21 ONNX has no 16-bit pairs; onnxruntime and EPs take those of com.microsoft.
@@ -230,14 +243,14 @@ def _insert_pairs(
             model,
             params.per_channel,
             reduces_range(params),
-            _quant_type(step.weights),
-            _quant_type(step.activations),
+            quant_type(step.weights),
+            quant_type(step.activations),
             _tensors_data(ranges),
             [],
             sorted(scope.excluded),
             list(scope.operators),
             {
-                "MinimumRealRange": max(adapter.narrowest_range for adapter in _adapters()),
+                "MinimumRealRange": max(adapter.narrowest_range for adapter in adapters()),
                 "ActivationSymmetric": params.symmetric_activations,
                 "WeightSymmetric": params.symmetric_weights,
                 "TensorQuantOverrides": overrides,
@@ -249,112 +262,9 @@ def _insert_pairs(
     return quantized
 
 
-def _overrides(
-    model: onnx.ModelProto, step: Step, params: QuantizeParams, scope: PairScope
-) -> dict[str, list[dict[str, Any]]]:
-    """The user's types first, then what EPs insist on, where the user said nothing."""
-    asked = {item.tensor: [{"quant_type": _quant_type(item.dtype)}] for item in params.overrides}
-    asked |= _widths(scope.between, step)
-    helper = ortq.tensor_quant_overrides.TensorQuantOverridesHelper(asked)
-    if asked and not scope.between.count:
-        qnn.MixedPrecisionTensorQuantOverridesFixer.create_from_model(
-            helper, model, _quant_type(step.activations)
-        ).apply(_quant_type(step.activations), params.symmetric_activations)
-    found: dict[str, list[dict[str, Any]]] = dict(helper.get_dict())
-    stored = {tensor.name for tensor in model.graph.initializer}
-    asked_for = [
-        node for node in model.graph.node if node.op_type in scope.operators and node.name not in scope.excluded
-    ]
-    for node in asked_for:
-        for name, override in (*_required_by_eps(stored, node, step), *_recurrent_weights(stored, node, step)):
-            found.setdefault(name, [override])
-        _give_scales(found, node, step)
-    if params.pairs == "needed" and reduces_range(params) and (step.weights, step.activations) == ("int8", "uint8"):
-        for name, channels in _fitting_weights(model, asked_for, params.per_channel):
-            found.setdefault(name, channels)
-    return found
-
-
-def _widths(between: Widths, step: Step) -> dict[str, list[dict[str, Any]]]:
-    """16 bits beside those of the step, with a conversion for the nodes that read the other width."""
-    kinds = {True: _quant_type("uint16"), False: _quant_type(step.activations)}
-    found = {name: [{"quant_type": kinds[name in between.wide]}] for name in between.wide | between.converted.keys()}
-    for name, readers in between.converted.items():
-        found[name][0]["convert"] = {"quant_type": kinds[name not in between.wide], "recv_nodes": set(readers)}
-    return found
-
-
-def _fitting_weights(
-    model: onnx.ModelProto, nodes: list[onnx.NodeProto], per_channel: bool
-) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Of the CPU provider the order of the weights is known; a weight with several readers keeps to 7 bits."""
-    stored = {tensor.name: tensor for tensor in model.graph.initializer}
-    readers = Counter(name for node in model.graph.node for name in node.input)
-    least = max(adapter.narrowest_range for adapter in _adapters()) / 254
-    for node in nodes:
-        tensor = stored.get(node.input[1]) if node.op_type in WORKERS else None
-        if tensor is None or readers[tensor.name] > 1 or tensor.data_type != onnx.TensorProto.FLOAT:
-            continue
-        packing = packing_of(node, len(tensor.dims), tensor.dims[1] if len(tensor.dims) > 1 else 0)
-        if packing is None or 0 in tensor.dims:
-            continue
-        scales = np.maximum(finest_scales(onnx.numpy_helper.to_array(tensor), packing), least).astype(np.float32)
-        kind = {"quant_type": _quant_type("int8"), "zero_point": np.array(0, np.int8)}
-        if per_channel:
-            yield tensor.name, [{**kind, "scale": np.array(scale), "axis": packing.axis} for scale in scales]
-        else:
-            yield tensor.name, [{**kind, "scale": np.array(scales.max())}]
-
-
-def _recurrent_weights(stored: set[str], node: onnx.NodeProto, step: Step) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The quantizer takes the weights of operators it has no rule for as activations, in their type."""
-    if node.op_type in _RECURRENT:
-        for name in node.input[1:3]:
-            if name in stored:
-                yield name, {"quant_type": _quant_type(step.weights), "symmetric": True}
-
-
-def _required_by_eps(stored: set[str], node: onnx.NodeProto, step: Step) -> Iterator[tuple[str, dict[str, Any]]]:
-    for adapter in _adapters():
-        for rule in adapter.tensor_rules(node.op_type, step.weights, step.activations):
-            name = node.input[1] if rule.tensor == "weight" else node.output[0]
-            if rule.tensor == "output" or name in stored:
-                yield name, _override(rule)
-
-
-def _give_scales(found: dict[str, list[dict[str, Any]]], node: onnx.NodeProto, step: Step) -> None:
-    """What EPs insist on for 16 bits, where an output was given those among 8."""
-    own = found.get(node.output[0], [{}])[0]
-    for adapter in _adapters() if own.get("quant_type") == _quant_type("uint16") and "scale" not in own else ():
-        for rule in adapter.tensor_rules(node.op_type, step.weights, "uint16"):
-            if rule.tensor == "output" and rule.scale is not None:
-                own.update(_override(rule))
-
-
-def _override(rule: TensorRule) -> dict[str, Any]:
-    kind = {"quant_type": _quant_type(rule.dtype)}
-    if rule.scale is None:
-        return {**kind, "symmetric": False}
-    zero_point = np.array(rule.zero_point, dtype=rule.dtype)
-    return {**kind, "scale": np.array(rule.scale, dtype=np.float32), "zero_point": zero_point}
-
-
-def _adapters() -> list[EpAdapter]:
-    return [adapter_of(ep.key) for ep in catalogue().eps]
-
-
 def _tensors_data(ranges: dict[str, Range]) -> Any:
     data = {name: (item.low, item.high) for name, item in ranges.items()}
     return ortq.calibrate.TensorsData(ortq.CalibrationMethod.MinMax, data)
-
-
-def _quant_type(dtype: str) -> Any:
-    return {
-        "int8": ortq.QuantType.QInt8,
-        "uint8": ortq.QuantType.QUInt8,
-        "int16": ortq.QuantType.QInt16,
-        "uint16": ortq.QuantType.QUInt16,
-    }[dtype]
 
 
 def _wide_constants(model: onnx.ModelProto) -> dict[str, float]:

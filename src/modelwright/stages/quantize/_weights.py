@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
@@ -14,6 +14,7 @@ from modelwright.graph import Graph, external_data
 if TYPE_CHECKING:
     import numpy as np
     import onnx
+    from numpy.typing import NDArray
 else:
     np = lazy("numpy")
     onnx = lazy("onnx")
@@ -57,6 +58,27 @@ class Detached:
 
     places: dict[str, Region]
 
+    def read(self, model: onnx.ModelProto, name: str) -> NDArray[Any]:
+        """The values of one initializer, wherever they are."""
+        tensor = _named(model, name)
+        if not _is_external(tensor):
+            return onnx.numpy_helper.to_array(tensor)
+        inline = onnx.TensorProto()
+        inline.CopyFrom(tensor)
+        _inline(inline, self.places[name].read())
+        return onnx.numpy_helper.to_array(inline)
+
+    def replace(self, model: onnx.ModelProto, name: str, values: NDArray[Any]) -> None:
+        """Other values of the same type and shape."""
+        tensor = _named(model, name)
+        if _is_external(tensor):
+            place = self.places[name]
+            with place.path.open("r+b") as file:
+                file.seek(place.offset)
+                file.write(np.ascontiguousarray(values).tobytes())
+        else:
+            tensor.CopyFrom(onnx.numpy_helper.from_array(np.ascontiguousarray(values), name))
+
     def attach(self, model: onnx.ModelProto) -> None:
         """Put the bytes back into the model, which then needs no file. A weight that is NaN is refused."""
         for tensor in model.graph.initializer:
@@ -99,6 +121,11 @@ def detach(model: onnx.ModelProto, outside: dict[str, Region], workdir: Path) ->
             places[tensor.name] = Region(path, start, file.tell() - start)
             _point(tensor, places[tensor.name])
     return Detached(places)
+
+
+def _named(model: onnx.ModelProto, name: str) -> onnx.TensorProto:
+    found: onnx.TensorProto = next(tensor for tensor in model.graph.initializer if tensor.name == name)
+    return found
 
 
 def _is_external(tensor: onnx.TensorProto) -> bool:

@@ -1,0 +1,81 @@
+"""The effort `best`: one technique after the other is tried on the whole model, and kept where its outputs lose less.
+
+What is learnt comes from three quarters of the samples; the others judge.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from modelwright._dataclass import dataclass
+from modelwright.stages.quantize._model import Prepared, open_model, prepare
+from modelwright.stages.quantize._noise import NoiseMeter
+from modelwright.stages.quantize._params import Gain, QuantizeParams
+from modelwright.stages.quantize._precision import Step
+from modelwright.stages.quantize._smooth import smooth
+from modelwright.stages.quantize._static import CalibrationSamples, StaticResult, quantize_static
+from modelwright.worker import progress
+
+if TYPE_CHECKING:
+    pass
+
+RANGES, ROUNDING = "ranges", "rounding"
+TECHNIQUES = ("smoothing", "equalization", RANGES, ROUNDING)
+# Less is not told from chance.
+_LEAST_DB = 0.1
+
+
+@dataclass(frozen=True)
+class EffortTrial:
+    """What some techniques made together, and at how many places the last of them had something to do."""
+
+    result: StaticResult
+    places: int
+
+
+def quantize_best(
+    model: Path, prepared: Prepared, step: Step, params: QuantizeParams, source: CalibrationSamples, workdir: Path
+) -> tuple[StaticResult, tuple[Gain, ...]]:
+    """The static quantization of `model` (made ready as `prepared`) with all that lessens its noise."""
+    meter = NoiseMeter.of(prepared.model, source.samples, workdir)
+
+    def attempt(techniques: tuple[str, ...]) -> EffortTrial:
+        ready = prepare(open_model(str(model)), workdir, integers=True, raise_opset=True)
+        places = 0
+        for kind in ("smoothing", "equalization"):
+            if kind in techniques:
+                places = smooth(ready, kind, step.activation_bits, source.samples, workdir)
+        chosen = replace(params, method="mse") if RANGES in techniques else params
+        result = quantize_static(ready, step, chosen, source, workdir, compensate=ROUNDING in techniques)
+        counts = {RANGES: result.calibration.tensors, ROUNDING: result.rounded}
+        return EffortTrial(result, counts.get(techniques[-1], places) if techniques else 0)
+
+    offered = [name for name in TECHNIQUES if name != RANGES or params.method == "minmax"]
+    found, gains = best_of(offered, attempt, lambda item: meter.noise(item.result.model))
+    return found.result, gains
+
+
+def best_of(
+    techniques: Sequence[str],
+    attempt: Callable[[tuple[str, ...]], EffortTrial],
+    noise: Callable[[EffortTrial], float | None],
+) -> tuple[EffortTrial, tuple[Gain, ...]]:
+    """The attempt with the techniques that are worth it, and what each of those tried brought."""
+    found = attempt(())
+    least, kept, gains = noise(found), list[str](), list[Gain]()
+    for name in techniques if least else ():
+        progress(f"trying {name}")
+        other = attempt((*kept, name))
+        left = noise(other) if other.places else None
+        if least is None or left is None:
+            continue
+        won = 10 * math.log10(least / max(left, 1e-30))
+        gains.append(Gain(name, other.places, round(won, 2), kept=won >= _LEAST_DB))
+        if gains[-1].kept:
+            found, least = other, left
+            kept.append(name)
+    return found, tuple(gains)

@@ -1,0 +1,257 @@
+"""The effort `best`: each technique helps where it can, does nothing where it must not, and is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+
+from ep.quantize.graphs import Builder
+from modelwright.data import DataSource, samples
+from modelwright.graph import load
+from modelwright.stages.quantize import QuantizeOutcome, QuantizeParams, run_quantize, saturating
+from modelwright.stages.quantize._best import EffortTrial, best_of
+from modelwright.stages.quantize._model import open_model, prepare
+from modelwright.stages.quantize._moments import learn, readings
+from modelwright.stages.quantize._noise import NoiseMeter
+from modelwright.stages.quantize._rounding import WeightGrid, compensated, squared_error
+from modelwright.stages.quantize._seams import seams
+from modelwright.stages.quantize._smooth import Channels, Reader, factors_of, smooth
+from modelwright.vocabulary import Data
+
+SIZE = 32
+
+
+def floats(name: str, *shape: int | str) -> onnx.ValueInfoProto:
+    return onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
+
+
+def saved(model: onnx.ModelProto, folder: Path) -> str:
+    path = folder / "float.onnx"
+    path.write_bytes(model.SerializeToString())
+    return str(path)
+
+
+def drawing(seed: int = 7) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def tied_rows(*shape: int, seed: int = 0) -> np.ndarray:
+    """Inputs that go together: a few causes make all of them."""
+    mixed = drawing(seed).standard_normal((*shape, 6)) @ drawing(99).standard_normal((6, SIZE))
+    return (mixed + 0.05 * drawing(seed + 1).standard_normal((*shape, SIZE))).astype(np.float32)
+
+
+def network(kind: str, loud: float = 1.0) -> onnx.ModelProto:
+    """A norm or a product before another product; `loud` is how much larger some channels are than the others."""
+    make = Builder(3)
+    channels = np.where(np.arange(SIZE) % 8 == 0, loud, 1.0).astype(np.float32)
+    if kind == "norm":
+        vectors = [make.constant("n.g", channels), make.constant("n.b", channels * 0.1)]
+        middle = make.add("LayerNormalization", ["x", *vectors], "n", axis=-1)
+    else:
+        first = make.constant("a.w", (0.2 * make.rng.standard_normal((SIZE, SIZE)) * channels).astype(np.float32))
+        middle = make.add("Gemm", ["x", first, make.constant("a.b", channels * 0.1)], "a")
+        middle = make.add({"relu": "Relu", "sigmoid": "Sigmoid"}[kind], [middle], "r")
+    second = make.constant("c.w", (make.rng.standard_normal((SIZE, 8)) / channels[:, None]).astype(np.float32))
+    make.add("Gemm", [middle, second, make.weight("c.b", 8)], "y")
+    return make.model([floats("x", 4, SIZE)], [floats("y", 4, 8)])
+
+
+def best(folder: Path, model: onnx.ModelProto, rows: np.ndarray, **params) -> tuple[QuantizeOutcome, Path]:
+    work = folder / "out"
+    work.mkdir()
+    np.savez(folder / "data.npz", x=rows)
+    chosen = QuantizeParams("w8a8", samples=len(rows), effort="best", **params)
+    return run_quantize(saved(model, folder), str(work), chosen, DataSource(Data(str(folder / "data.npz")))), work
+
+
+def drawn(folder: Path, model: onnx.ModelProto, rows: np.ndarray):
+    np.savez(folder / "data.npz", x=rows)
+    return samples(DataSource(Data(str(folder / "data.npz"))), load(saved(model, folder)), len(rows))
+
+
+class TestRounding:
+    def test_inputs_that_go_together_let_errors_cancel(self):
+        weight, seen, new = drawing().standard_normal((1, 16, SIZE)), tied_rows(512), tied_rows(512, seed=5)
+        grid = WeightGrid(np.full((1, 16, 1), 0.05), np.zeros((1, 16, 1)), -127, 127)
+        found = compensated(weight, grid, (seen.T @ seen / len(seen))[None].astype(np.float64))
+        moments = (new.T @ new / len(new))[None].astype(np.float64)
+        lost = [squared_error(weight - grid.values(item), moments) for item in (grid.nearest(weight), found)]
+        assert lost[1] < 0.2 * lost[0]
+
+    def test_inputs_that_do_not_are_rounded_to_the_nearest(self):
+        weight = drawing().standard_normal((2, 8, SIZE))
+        grid = WeightGrid(np.full((2, 8, 1), 0.05), np.zeros((2, 8, 1)), -127, 127)
+        moments = np.stack([np.diag(drawing(seed).uniform(0.5, 2.0, SIZE)) for seed in range(2)])
+        np.testing.assert_array_equal(compensated(weight, grid, moments), grid.nearest(weight))
+
+    def test_integers_stay_on_their_grid(self):
+        weight = 100 * drawing().standard_normal((1, 4, SIZE))
+        grid = WeightGrid(np.full((1, 4, 1), 0.5), np.full((1, 4, 1), 2.0), -16, 15)
+        rows = tied_rows(64)
+        found = compensated(weight, grid, (rows.T @ rows)[None].astype(np.float64))
+        assert (found.min(), found.max()) == (-16, 15)
+
+    @pytest.mark.parametrize("kind", ["conv", "depthwise", "dilated", "gemm", "matmul"])
+    def test_what_a_product_reads_is_what_it_multiplies(self, tmp_path, kind):
+        """Rows of the input times the weight are the outputs of the product itself."""
+        make = Builder()
+        shape = (1, 4, 9, 9) if kind in ("conv", "depthwise", "dilated") else (6, SIZE)
+        if kind == "matmul":
+            make.add("MatMul", ["x", make.weight("w", SIZE, 8)], "y")
+        elif kind == "gemm":
+            make.add("Gemm", ["x", make.weight("w", 8, SIZE)], "y", transB=1)
+        else:
+            groups = 4 if kind == "depthwise" else 1
+            steps = [2, 2] if kind == "dilated" else [1, 1]
+            make.add("Conv", ["x", make.weight("w", 8, 4 // groups, 3, 2)], "y", group=groups, dilations=steps)
+        model = make.model(
+            [floats("x", *shape)], [floats("y", "n", "m") if len(shape) == 2 else floats("y", "n", "c", "h", "w")]
+        )
+        values = drawing().standard_normal(shape).astype(np.float32)
+        (reading,) = readings(model, {model.graph.node[0].name})
+        weight = onnx.numpy_helper.to_array(model.graph.initializer[0])
+        made = reading.rows(values) @ reading.matrix(weight).transpose(0, 2, 1)
+        (expected,) = ort.InferenceSession(model.SerializeToString()).run(None, {"x": values})
+        assert np.sort(made, axis=None) == pytest.approx(np.sort(expected, axis=None), abs=1e-4)
+        np.testing.assert_array_equal(reading.stored(reading.matrix(weight), weight), weight)
+
+    @pytest.mark.parametrize("pairs", ["all", "needed"])
+    def test_a_model_loses_less_and_says_by_how_much(self, tmp_path, pairs):
+        rows = tied_rows(32, 4)
+        outcome, work = best(tmp_path, network("relu"), rows, pairs=pairs, reduce_range=True)
+        (gain,) = (item for item in outcome.gains if item.technique == "rounding")
+        assert gain.kept
+        assert gain.decibels > 1.0
+        assert gain.places == 2
+        made = onnx.load(work / "model.onnx")
+        stored = {item.name: onnx.numpy_helper.to_array(item) for item in made.graph.initializer}
+        assert saturating(made.graph, stored.__getitem__) == ()
+
+    def test_a_product_that_the_judges_say_no_to_stays(self, tmp_path):
+        """What is learnt is the opposite of what the other samples show."""
+        model = network("relu")
+        rows = tied_rows(16, 4)
+        rows[3::4] = drawing().standard_normal((4, 4, SIZE))
+        prepared = prepare(open_model(saved(model, tmp_path)), tmp_path, integers=True, raise_opset=True)
+        found = list(
+            learn(prepared.model, readings(prepared.model, {"a/Gemm"}), drawn(tmp_path, model, rows), tmp_path)
+        )
+        (item,) = found
+        assert (item.learn.count, item.judge.count) == (48, 16)
+        outcome, _ = best(tmp_path, model, rows, pairs="all")
+        gains = {item.technique: item for item in outcome.gains}
+        assert all(item.kept == (item.decibels >= 0.1) for item in gains.values())
+        assert "rounding" not in gains or gains["rounding"].places < 2
+
+
+class TestSmoothing:
+    @pytest.mark.parametrize(("kind", "technique"), [("norm", "smoothing"), ("relu", "equalization")])
+    def test_loud_channels_go_into_the_weights(self, tmp_path, kind, technique):
+        rows = drawing().standard_normal((32, 4, SIZE)).astype(np.float32)
+        outcome, _ = best(tmp_path, network(kind, loud=60.0), rows, pairs="all")
+        gain = next(item for item in outcome.gains if item.technique == technique)
+        assert (gain.kept, gain.places) == (True, 1)
+        assert gain.decibels > 3.0
+
+    @pytest.mark.parametrize("spread", [1.0, 1.5])
+    def test_channels_that_are_alike_are_left_alone(self, spread):
+        high = np.linspace(1.0, spread, SIZE)
+        weight = drawing().choice([-1.0, 1.0], (SIZE, 8)).astype(np.float32)
+        assert factors_of(Channels(-high, high, np.square(high) / 3, 1), [Reader.of(weight, 0)], 8) is None
+
+    def test_a_place_where_nothing_is_worth_it_keeps_its_bytes(self, tmp_path):
+        """Channels of one size, by construction: signs, which a norm lets pass."""
+        model = network("norm")
+        signs = np.where(np.arange(SIZE) % 2, 1.0, -1.0)
+        weight = model.graph.initializer[[item.name for item in model.graph.initializer].index("c.w")]
+        weight.CopyFrom(onnx.numpy_helper.from_array(drawing().choice([-1, 1], (SIZE, 8)).astype(np.float32), "c.w"))
+        rows = drawing().permuted(np.tile(signs, (16, 4, 1)), axis=2).astype(np.float32)
+        prepared = prepare(open_model(saved(model, tmp_path)), tmp_path, integers=True, raise_opset=True)
+        before = prepared.weights.read(prepared.model, "c.w").copy()
+        assert smooth(prepared, "smoothing", 8, drawn(tmp_path, model, rows), tmp_path) == 0
+        np.testing.assert_array_equal(prepared.weights.read(prepared.model, "c.w"), before)
+
+    @pytest.mark.parametrize("kind", ["norm", "relu"])
+    def test_the_model_computes_the_same(self, tmp_path, kind):
+        model = network(kind, loud=60.0)
+        prepared = prepare(open_model(saved(model, tmp_path)), tmp_path, integers=True, raise_opset=True)
+        rows = drawing().standard_normal((16, 4, SIZE)).astype(np.float32)
+        changed = sum(
+            smooth(prepared, word, 8, drawn(tmp_path, model, rows), tmp_path) for word in ("smoothing", "equalization")
+        )
+        prepared.weights.attach(prepared.model)
+        runs = [
+            ort.InferenceSession(item.SerializeToString()).run(None, {"x": rows[0]})[0]
+            for item in (model, prepared.model)
+        ]
+        assert changed == 1
+        assert runs[1] == pytest.approx(runs[0], abs=1e-3)
+
+    def test_what_does_not_let_factors_pass_is_no_seam(self):
+        assert [seam.kind for kind in ("norm", "relu", "sigmoid") for seam in seams(network(kind))] == [
+            "smoothing",
+            "equalization",
+        ]
+
+    @pytest.mark.parametrize("reader", ["y", "an Add", "the weight"])
+    def test_what_somebody_else_reads_is_no_seam(self, reader):
+        """An output, a residual, a weight that two products share: a factor would show there."""
+        model = network("norm")
+        if reader == "y":
+            model.graph.output.append(floats("n", 4, SIZE))
+        elif reader == "an Add":
+            model.graph.node.append(onnx.helper.make_node("Add", ["n", "x"], ["sum"], name="sum"))
+        else:
+            model.graph.node.append(onnx.helper.make_node("MatMul", ["x", "c.w"], ["again"], name="again"))
+        assert seams(model) == ()
+
+    def test_a_channel_that_is_never_used_has_no_factor(self):
+        low, high = np.zeros(4), np.array([100.0, 1.0, 1.0, 0.0])
+        reached = Channels(low, high, np.square(high), 1)
+        factors = factors_of(reached, [Reader.of(np.ones((4, 3), np.float32), 0)], 8)
+        assert factors is not None
+        assert np.isfinite(factors).all()
+        assert factors[0] > 3 * factors[1]
+        assert factors[3] == 1.0
+
+
+class TestKeeping:
+    def test_only_what_lessens_the_noise_is_kept(self):
+        left = {(): 1.0, ("worse",): 1.2, ("good",): 0.5, ("good", "hardly"): 0.499, ("good", "more"): 0.25}
+        attempts = {kept: EffortTrial(kept, 0 if "idle" in kept else 3) for kept in (*left, ("good", "idle"))}
+        found, gains = best_of(
+            ("worse", "good", "hardly", "idle", "more"), attempts.__getitem__, lambda item: left[item.result]
+        )
+        assert found.result == ("good", "more")
+        assert [(item.technique, item.kept) for item in gains] == [
+            ("worse", False), ("good", True), ("hardly", False), ("more", True),
+        ]  # fmt: skip
+        assert gains[1].decibels == pytest.approx(3.01)
+
+    def test_scores_are_judged_by_what_goes_into_them(self, tmp_path):
+        """Noise that changes no score would be noise that nobody sees, and a lucky sample would decide."""
+        make = Builder()
+        made = make.linear("x", "logits", SIZE, 8)
+        make.add("Identity", [make.add("Softmax", [made], "p")], "scores")
+        model = make.model([floats("x", 4, SIZE)], [floats("scores", 4, 8)])
+        rows = 50 * drawing().standard_normal((8, 4, SIZE)).astype(np.float32)
+        meter = NoiseMeter.of(model, drawn(tmp_path, model, rows), tmp_path)
+        assert meter.noise(model) == 0.0
+        bias = next(item for item in model.graph.initializer if item.name == "logits.b")
+        bias.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(bias) + np.float32(1.0), "logits.b"))
+        assert meter.noise(model) > 1e-4
+
+    @pytest.mark.parametrize(("count", "why"), [(7, "it takes 8 samples"), (0, "made-up samples teach nothing")])
+    def test_without_samples_it_is_normal_and_says_so(self, tmp_path, count, why):
+        (tmp_path / "out").mkdir()
+        np.savez(tmp_path / "data.npz", x=drawing().standard_normal((7, 4, SIZE)).astype(np.float32))
+        data = DataSource(Data(str(tmp_path / "data.npz"))) if count else DataSource()
+        params = QuantizeParams("w8a8", samples=8, effort="best")
+        outcome = run_quantize(saved(network("relu"), tmp_path), str(tmp_path / "out"), params, data)
+        assert outcome.gains == ()
+        assert why in " ".join(outcome.warnings)
