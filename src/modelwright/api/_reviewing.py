@@ -30,8 +30,10 @@ from modelwright.support import (
     decided,
     family_file_of,
     foreign_to_a_family,
+    foreign_to_a_metric,
     gate_findings,
     hunt,
+    is_that,
     make_report,
     marked,
     number_findings,
@@ -80,6 +82,7 @@ def review(
     base: str | None = None,
     model: str | Path | None = None,
     data: str | Path | None = None,
+    metric: str | Path | None = None,
     evidence_only: bool = False,
     seeds: int = 5,
     output: str | Path | None = None,
@@ -91,6 +94,8 @@ def review(
 
     `model` and `data` are where they lie here; both must be what the claim names by content. Before anything else the
     judge here has to find defects that are planted for it. Each arm of the gate is built with `seeds` seeds at least.
+    `metric` is the file of the claim's metric, if it has one, as you have read it: a review cannot say whether a script
+    scores what it should.
     """
     tell, planted = on_progress or silent, hunt()
     with scratch("review") as place:
@@ -102,6 +107,7 @@ def review(
         evidence = read_evidence(there.folder)
         claimed = recorded_run(claim, evidence, there.folder.name)
         findings = [*audit(claim, evidence, there.folder, this_tool()), *_around(there, claim, claimed, evidence)]
+        findings += [*_scripts(claim, there.folder, metric)]
         own, nonce = None, None
         if not evidence_only and not any(one.weight == "reject" for one in findings):
             nonce = secrets.token_hex(16)
@@ -152,7 +158,7 @@ def _around(there: CheckedOut, claim: Claim, run: SupportRun, evidence: Evidence
     """What lies beside the records: the report, the files that were touched, the code of a family."""
     yield from _reported(there.folder, run, evidence)
     if there.changed is not None:
-        for name in outside_effort(there.changed, claim.effort, there.name):
+        for name in outside_effort(there.changed, claim.effort, there.name, claim.script_name):
             why = f"{name} is touched, and effort `{claim.effort}` does not allow that"
             yield ReviewFinding("scope", None, "contradicted", "reject", why)
         for name in rules_touched(there.changed):
@@ -168,11 +174,26 @@ def _around(there: CheckedOut, claim: Claim, run: SupportRun, evidence: Evidence
     family = family_file_of(claim, there.folder)
     for line in () if family is None else foreign_to_a_family(family):
         yield ReviewFinding("family", None, "contradicted", "reject", f"{line}: a family has no need of that")
-    own = sorted(
-        path.name for path in there.folder.glob("*.py") if claim.family is None or path.name != claim.family.name
-    )
-    for name in own:
+    named = {file.name for file in (claim.family, claim.script) if file is not None}
+    for name in sorted({path.name for path in there.folder.glob("*.py")} - named):
         yield ReviewFinding("scope", None, "contradicted", "reject", f"{name} is code that the claim does not name")
+
+
+def _scripts(claim: Claim, folder: Path, read: str | Path | None) -> Iterator[ReviewFinding]:
+    """What gives rows or scores them by code: it can give any answer, and only a person can say that it is the right
+    question. `read` is the file of the metric that somebody has read."""
+    script = claim.script
+    if script is not None and (folder / script.name).is_file():
+        for line in foreign_to_a_metric(folder / script.name):
+            yield ReviewFinding("metric", None, "contradicted", "reject", f"{line}: a metric has no need of that")
+    if script is not None and (read is None or not is_that(script, Path(read))):
+        which = f"{script.name} scores the rows" if read is None else f"{read} is not the claim's {script.name}"
+        why = f"{which}: read the claim's file, and name it (`metric`)"
+        yield ReviewFinding("metric", None, "unverified", "changes", why)
+    data = claim.data
+    if data is not None and data.digest is None and not data.asked.random:
+        why = f"{data.asked.source} gives rows that are known by no digest: a person has to read where they come from"
+        yield ReviewFinding("data", None, "unverified", "changes", why)
 
 
 def _reported(folder: Path, run: SupportRun, evidence: EvidenceFile) -> Iterator[ReviewFinding]:

@@ -59,6 +59,7 @@ def report_command(folder: Path, out: Output) -> None:
 @click.option("--base", help="What the commit is compared with; default: where it left main.")
 @click.option("-m", "--model", type=click.Path(), help="Where the model is here.")
 @click.option("--data", type=click.Path(), help="Where the data is here.")
+@click.option("--metric", type=click.Path(), help="The file of its metric, which you have read.")
 @click.option("--evidence-only", is_flag=True, help="Read the records and build nothing; never approves.")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path, file_okay=False), help="Keep the evidence of this review."

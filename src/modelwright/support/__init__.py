@@ -21,7 +21,7 @@ from modelwright.support._claim import (
 from modelwright.support._freeze import SupportWish, freeze, frozen
 from modelwright.support._gate import GATE, GateJudgement, GateRun, bound_words, fails_below, judge_gate
 from modelwright.support._levels import JUDGES, LevelJudgement, judge_level, rule
-from modelwright.support._located import contribution_in, family_file_of, located, redrawn, require_data
+from modelwright.support._located import contribution_in, family_file_of, is_that, located, redrawn, require_data
 from modelwright.support._march import March, run_march
 from modelwright.support._notebook import LOGS, Notebook
 from modelwright.support._planted import hunt
@@ -38,7 +38,7 @@ from modelwright.support._review import (
     marked,
     number_findings,
 )
-from modelwright.support._scan import foreign_to_a_family
+from modelwright.support._scan import foreign_to_a_family, foreign_to_a_metric
 from modelwright.support._scope import REPORT, outside_effort, rules_touched
 from modelwright.support._statement import (
     EVIDENCE,
@@ -147,11 +147,13 @@ __all__ = [
     "fails_below",
     "family_file_of",
     "foreign_to_a_family",
+    "foreign_to_a_metric",
     "freeze",
     "frozen",
     "gate_findings",
     "gate_fits",
     "hunt",
+    "is_that",
     "judge_gate",
     "judge_level",
     "levels_to",

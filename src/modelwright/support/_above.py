@@ -60,7 +60,7 @@ def task_level(climb: Climb, verbs: Verbs) -> LevelFound:
     reference = str(source.folder or source.name) if isinstance(source, HfSource) else source.path
     _, after = judged_rows(climb.built.recipe)
     said: dict[str, Any] = {"data": claim.data.asked, "after": after, "target": climb.built.asked.case.target}
-    said |= {"max_drop": claim.tolerances.max_drop, "metric": claim.metric}
+    said |= {"max_drop": claim.tolerances.max_drop, "metric": climb.built.asked.given.metric}
     said |= {"task": None if claim.metric is not None else claim.source.task or getattr(source, "task", None)}
     if said["task"] is None and claim.metric is None:
         return LevelFound(TaskSeen(hindrance=Hindrance("harness", _NO_SCORE)))

@@ -75,7 +75,7 @@ def _lines(evidence: EvidenceFile) -> Iterator[ReviewFinding]:
 
 def _files(claim: Claim, folder: Path) -> Iterator[ReviewFinding]:
     """The files of the contribution are those that the claim names."""
-    for what, file in (("recipe", claim.recipe), ("family", claim.family)):
+    for what, file in (("recipe", claim.recipe), ("family", claim.family), ("metric", claim.script)):
         if file is not None and (why := _differs(file, folder)) is not None:
             yield ReviewFinding(what, None, "contradicted", "reject", why)
 
@@ -99,7 +99,7 @@ def _claimed(one: Statement, claim: Claim) -> Iterator[ReviewFinding]:
         if kind == "source" and digest != bare_digest(claim.source.digest):
             why = f"it is about another source ({str(digest)[:12]})"
             yield ReviewFinding("source", name_of(one), "contradicted", "reject", why)
-        own = {"recipe": claim.recipe, "family": claim.family}.get(kind)
+        own = {"recipe": claim.recipe, "family": claim.family, "metric": claim.script}.get(kind)
         if own is not None and digest != own.digest:
             why = f"it was made with another {kind} ({str(digest)[:12]})"
             yield ReviewFinding(kind, name_of(one), "contradicted", "reject", why)

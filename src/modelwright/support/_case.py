@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +31,13 @@ _LOOK_S = 600.0
 
 @dataclass(frozen=True)
 class Contribution:
-    """Files beside the claim: the recipe, and the family as `export.family` takes it. A family that is part of this
-    tool is what is known here; without it the general rules do."""
+    """Files beside the claim: the recipe, the family as `export.family` takes it, and the metric as `file.py:function`.
+    A family that is part of this tool is what is known here; without it the general rules do."""
 
     recipe: Path | None = None
     family: str | None = None
     inside: bool = False
+    metric: str | None = None
 
     def layer(self, arm: str) -> Layer:
         mine = arm == WITH
@@ -83,9 +83,13 @@ class CaseAsked:
         return self.given.layer(self.arm)
 
     def recipe(self, source: AnySource) -> Recipe:
-        data = self.claim.data
-        choices = RecipeChoices(precision=self.case.precision, data=None if data is None else data.asked)
-        found = resolve_recipe(source, parse_target(self.case.target), choices, self.layer())
+        """The precision is asked for only where it is not what comes of itself: a graph that has it already, or that
+        has no weights to tell by, is left as it is."""
+        data, target, layer = self.claim.data, parse_target(self.case.target), self.layer()
+        choices = RecipeChoices(data=None if data is None else data.asked)
+        found = resolve_recipe(source, target, choices, layer)
+        if found.precision != self.case.precision:
+            found = resolve_recipe(source, target, replace(choices, precision=self.case.precision), layer)
         return self._seeded(found)
 
     def _seeded(self, recipe: Recipe) -> Recipe:
@@ -93,9 +97,9 @@ class CaseAsked:
         seed = self.claim.seed("inputs") if self.seed is None else self.seed
         export = recipe.export
         if export is not None:
-            export = dataclasses.replace(export, seed=self.claim.seed("weights"), input_seed=seed)
-        data = recipe.data if not recipe.data.random else dataclasses.replace(recipe.data, seed=seed)
-        return dataclasses.replace(recipe, export=export, data=data)
+            export = replace(export, seed=self.claim.seed("weights"), input_seed=seed)
+        data = recipe.data if not recipe.data.random else replace(recipe.data, seed=seed)
+        return replace(recipe, export=export, data=data)
 
     def forms(self, resolved: Recipe | None) -> StatementRecipe:
         layer = self.layer()

@@ -83,7 +83,8 @@ class Claim:
 
     - `effort`: what the contribution touches, `outcome`: what the gate must say of it
     - `cases`: what is built; every level up to `ceiling` is climbed for each
-    - `data`: real samples, for L2 (inputs), L3 (labels) and calibration; `metric` scores them where no task does
+    - `data`: real samples, for L2 (inputs), L3 (labels) and calibration; `metric` scores them where no task does, and
+      `script` is the file of it: who scores is part of what is claimed
     - `gate_seeds`: with so many each arm of the gate is built
     - `nonce`: what a reviewer adds to draw other seeds; nobody else has a use for it
     """
@@ -98,6 +99,7 @@ class Claim:
     family: ClaimedFile | None = None
     data: ClaimedData | None = None
     metric: str | None = None
+    script: ClaimedFile | None = None
     tolerances: Tolerances = Tolerances()
     gate_seeds: int = 5
     nonce: str | None = None
@@ -126,11 +128,17 @@ class Claim:
         if data is not None and data.digest is not None:
             data = dataclasses.replace(data, asked=dataclasses.replace(data.asked, source=data.digest))
         placed = dataclasses.replace(self, source=dataclasses.replace(self.source, name=""), data=data)
-        return _json.digest(typed(Claim, _json.plain(placed)))  # 5 and 5.0 are the same limit
+        form = _json.plain(typed(Claim, _json.plain(placed)))  # 5 and 5.0 are the same limit
+        # Claims that were frozen before metrics had a file keep the digest that their evidence names.
+        return _json.digest({name: value for name, value in form.items() if name != "script" or value is not None})
 
     @property
     def contributed(self) -> bool:
         return self.recipe is not None or self.family is not None
+
+    @property
+    def script_name(self) -> str | None:
+        return None if self.script is None else self.script.name
 
     @property
     def targets(self) -> tuple[str, ...]:

@@ -67,6 +67,7 @@ def freeze(wish: SupportWish) -> tuple[Claim, Contribution]:
     )
     source = source_of(claimed)
     given, files = _contribution(wish)
+    script = _script(wish.metric)
     if wish.data is not None:
         require_there(wish.data)
     mine = files[0] is not None or files[1] is not None
@@ -81,7 +82,8 @@ def freeze(wish: SupportWish) -> tuple[Claim, Contribution]:
         recipe=files[0],
         family=files[1],
         data=None if wish.data is None else ClaimedData(wish.data, data_digest(wish.data)),
-        metric=wish.metric,
+        metric=wish.metric if script is None else f"{script.name}:{str(wish.metric).rpartition(':')[2]}",
+        script=script,
         tolerances=_tolerances(wish),
         gate_seeds=wish.seeds,
     ), given
@@ -108,7 +110,8 @@ def frozen(claim: Claim, folder: Path, given: Contribution) -> None:
 def _bring(claim: Claim, folder: Path, given: Contribution) -> None:
     """Whoever reviews the claim finds what it is about where the claim is."""
     family = None if given.family is None else Path(given.family)
-    for claimed, source in ((claim.recipe, given.recipe), (claim.family, family)):
+    script = None if given.metric is None else Path(given.metric.rpartition(":")[0])
+    for claimed, source in ((claim.recipe, given.recipe), (claim.family, family), (claim.script, script)):
         if claimed is None or source is None:
             continue
         place = folder / claimed.name
@@ -136,10 +139,20 @@ def _tolerances(wish: SupportWish) -> Tolerances:
 def _contribution(wish: SupportWish) -> tuple[Contribution, tuple[ClaimedFile | None, ClaimedFile | None]]:
     recipe = None if wish.recipe is None else ClaimedFile(wish.recipe.name, file_digest(wish.recipe))
     if wish.family is None:
-        return Contribution(wish.recipe), (recipe, None)
+        return Contribution(wish.recipe, metric=wish.metric), (recipe, None)
     path, inside = _family_file(wish.family)
     claimed = ClaimedFile(path.name, file_digest(path))
-    return Contribution(wish.recipe, str(path), inside), (recipe, claimed)
+    return Contribution(wish.recipe, str(path), inside, wish.metric), (recipe, claimed)
+
+
+def _script(metric: str | None) -> ClaimedFile | None:
+    """The file of a metric that is Python: what it says is what it does, wherever it lies."""
+    path = Path(str(metric).rpartition(":")[0])
+    if metric is None or path.suffix != ".py":
+        return None
+    if not path.is_file():
+        raise InputError(f"{path} does not exist", cause="no such file", fix="check the path of the metric")
+    return ClaimedFile(path.name, file_digest(path))
 
 
 def _family_file(said: str) -> tuple[Path, bool]:

@@ -39,11 +39,19 @@ def contribution_in(claim: Claim, folder: Path) -> Contribution:
     family = family_file_of(claim, folder)
     known = None if family is None else family_place(family.stem)
     inside = family is not None and known is not None and known.resolve() == family.resolve()
-    return Contribution(recipe_file_of(claim, folder), None if family is None else str(family), inside)
+    found = None if family is None else str(family)
+    return Contribution(recipe_file_of(claim, folder), found, inside, metric_of(claim, folder))
+
+
+def metric_of(claim: Claim, folder: Path) -> str | None:
+    """As `file.py:function`, with the file where it is here."""
+    if claim.metric is None or claim.script is None:
+        return claim.metric
+    return f"{folder / claim.script.name}:{claim.metric.rpartition(':')[2]}"
 
 
 def is_that(file: ClaimedFile, path: Path | None) -> bool:
-    return path is not None and hashlib.sha256(path.read_bytes()).hexdigest() == file.digest
+    return path is not None and path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == file.digest
 
 
 def located(claim: Claim, folder: Path, model: str | None, data: str | None) -> Claim:

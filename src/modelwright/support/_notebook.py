@@ -132,7 +132,7 @@ class Notebook:
         return self._log.add((source, *self._contribution(), *found.subjects), predicate)
 
     def _contribution(self) -> Sequence[StatementSubject]:
-        named = (("recipe", self.claim.recipe), ("family", self.claim.family))
+        named = (("recipe", self.claim.recipe), ("family", self.claim.family), ("metric", self.claim.script))
         files = [subject_of(kind, file.name, file.digest) for kind, file in named if file is not None]
         data = self.claim.data
         if data is not None and data.digest is not None:

@@ -95,7 +95,7 @@ def make_report(run: SupportRun, evidence: EvidenceFile, folder: Path) -> Suppor
         libraries=_libraries(statements),
         commands=tuple(dict.fromkeys(_command(one) for one in statements)),
         friction=tuple(_friction(run.claim, evidence, folder)),
-        allowed=allowed_files(run.claim.effort, f"recipes/{folder.name}"),
+        allowed=allowed_files(run.claim.effort, f"recipes/{folder.name}", run.claim.script_name),
     )
 
 

@@ -1,5 +1,5 @@
 """A family runs in the child of the export, where nothing judges it. Still it has no business outside: what it may name
-is a short list, and what is not on it is told by line."""
+is a short list, and what is not on it is told by line. A metric scores rows, and has even less."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ _MODULES = (
     "transformers",
     "typing",
 )
+_SCORING = ("__future__", "collections", "functools", "itertools", "math", "numpy", "scipy", "sklearn", "typing")
 _LAZY = "lazy"
 _NAMES = frozenset(
     {
@@ -81,13 +82,23 @@ _ATTRIBUTES = frozenset(
 
 def foreign_to_a_family(path: Path) -> tuple[str, ...]:
     """Every line that does what a family has no need of; a file that cannot be read is one too."""
+    return _foreign(path, _MODULES)
+
+
+def foreign_to_a_metric(path: Path) -> tuple[str, ...]:
+    return _foreign(path, _SCORING)
+
+
+def _foreign(path: Path, known: tuple[str, ...]) -> tuple[str, ...]:
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"), path.name)
     except (OSError, SyntaxError, ValueError, RecursionError) as error:
         return (f"{path.name} cannot be read: {error}",)
     imported = _imported(tree)
     found = dict.fromkeys(
-        f"{path.name}:{getattr(node, 'lineno', 0)} {what}" for node in ast.walk(tree) for what in _wrong(node, imported)
+        f"{path.name}:{getattr(node, 'lineno', 0)} {what}"
+        for node in ast.walk(tree)
+        for what in _wrong(node, imported, known)
     )
     return tuple(found)
 
@@ -120,16 +131,16 @@ def _is_lazy(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == _LAZY
 
 
-def _wrong(node: ast.AST, imported: frozenset[str]) -> Iterator[str]:
+def _wrong(node: ast.AST, imported: frozenset[str], known: tuple[str, ...]) -> Iterator[str]:
     if isinstance(node, ast.Import):
-        yield from (f"imports {one.name}" for one in node.names if not _known(one.name))
+        yield from (f"imports {one.name}" for one in node.names if not _known(one.name, known))
     elif isinstance(node, ast.ImportFrom):
         module = "." * node.level + (node.module or "")
-        if not _known(module):
+        if not _known(module, known):
             yield f"imports {module}"
     elif isinstance(node, ast.Call) and _is_lazy(node):
         words = [word.value for word in node.args if isinstance(word, ast.Constant) and isinstance(word.value, str)]
-        if len(words) != 1 or not _known(words[0]):
+        if len(words) != 1 or not _known(words[0], known):
             yield f"imports {', '.join(words) or 'what it computes'}"
     elif isinstance(node, ast.Name) and node.id in _NAMES:
         yield f"names {node.id}"
@@ -139,8 +150,8 @@ def _wrong(node: ast.AST, imported: frozenset[str]) -> Iterator[str]:
         yield from _patched(node, imported)
 
 
-def _known(module: str) -> bool:
-    return any(module == one or module.startswith(f"{one}.") for one in _MODULES)
+def _known(module: str, modules: tuple[str, ...]) -> bool:
+    return any(module == one or module.startswith(f"{one}.") for one in modules)
 
 
 def _patched(node: ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Delete, imported: frozenset[str]) -> Iterator[str]:

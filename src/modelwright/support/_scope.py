@@ -29,10 +29,11 @@ RULES = (
 """What judges contributions: a person decides about it."""
 
 
-def allowed_files(effort: Effort, folder: str) -> tuple[str, ...]:
-    """Patterns of what a contribution in `folder` may touch."""
+def allowed_files(effort: Effort, folder: str, script: str | None = None) -> tuple[str, ...]:
+    """Patterns of what a contribution in `folder` may touch; `script` is the file of its metric."""
     place = folder.strip("/")
     own = [f"{place}/{name}" for name in (*_RECORDS, *(() if effort == "none" else ("recipe.toml", "*.json", "*.txt")))]
+    own += [] if script is None else [f"{place}/{script}"]
     if effort in ("family", "shared"):
         own += [f"{place}/*.py", *_FAMILY, *_BESIDE]
     if effort == "shared":
@@ -40,9 +41,9 @@ def allowed_files(effort: Effort, folder: str) -> tuple[str, ...]:
     return (*own, *_GENERATED)
 
 
-def outside_effort(changed: Sequence[str], effort: Effort, folder: str) -> tuple[str, ...]:
+def outside_effort(changed: Sequence[str], effort: Effort, folder: str, script: str | None = None) -> tuple[str, ...]:
     """Those of the changed files that the effort does not allow."""
-    patterns = allowed_files(effort, folder)
+    patterns = allowed_files(effort, folder, script)
     return tuple(name for name in changed if not any(fnmatchcase(name, pattern) for pattern in patterns))
 
 

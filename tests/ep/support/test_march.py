@@ -144,6 +144,33 @@ def test_artifacts_that_agree_and_open_elsewhere_are_portable(net, tmp_path):
     assert [row.word for row in last] in (["pass", "pass"], ["not-reached", "not-reached"])
 
 
+def test_a_graph_that_has_its_precision_already_is_left_as_it_is(net, tmp_path):
+    """Asked for once more it would be quantized once more."""
+    mw.build(net, "cpu", precision="w8a8", output=tmp_path / "built")
+    given = tmp_path / "built/model.onnx"
+    found = mw.support.ladder(given, tmp_path / "out", ceiling="L0")
+    assert [(row.precision, row.word) for row in found.rows] == [("w8a8", "pass")]
+    (built,) = (tmp_path / "out/builds").rglob("model.onnx")
+    kinds = [[node.op_type for node in models.onnx.load(path).graph.node] for path in (given, built)]
+    assert kinds[0] == kinds[1]
+
+
+def test_a_metric_that_is_a_script_goes_beside_its_claim(net, tmp_path):
+    script = tmp_path / "score.py"
+    script.write_text(
+        "def right(outputs, row):\n    return float(outputs['logits'].argmax() == row['label'])\n\n\nright.span = 1.0\n"
+    )
+    asked = {"data": str(net.with_name("rows.npz")), "metric": f"{script}:right", "max_drop": "5pt", "ceiling": "L3"}
+    found = mw.support.ladder(net, tmp_path / "out", **asked)
+    assert found.rows[-1].word == "pass"
+    claim = read_claim(tmp_path / "out")
+    assert (claim.metric, claim.script.name) == ("score.py:right", "score.py")
+    assert (tmp_path / "out/score.py").read_bytes() == script.read_bytes()
+    script.write_text("def right(outputs, row):\n    return 1.0\n")
+    with pytest.raises(UsageError, match="another claim"):
+        mw.support.ladder(net, tmp_path / "out", **asked)
+
+
 def test_a_dataset_that_is_gone_is_bad_input(net, tmp_path):
     with pytest.raises(InputError):
         mw.support.ladder(net, tmp_path / "out", data=mw.Data(str(tmp_path / "gone.npz")), ceiling="L3")

@@ -526,6 +526,40 @@ def test_the_command_answers_with_the_exit_code_and_the_row(wright, honest, plac
         mw.support.review(tmp_path / "nowhere")
 
 
+SCORE = "def right(outputs, row):\n    return 1.0\n"
+
+
+@pytest.fixture
+def scored(honest, tmp_path):
+    """As if its rows were scored by a script: any answer can come of that."""
+
+    def made(code):
+        folder = copied(honest, tmp_path)
+        (folder / "score.py").write_text(code)
+        digest = hashlib.sha256(code.encode()).hexdigest()
+        return reclaimed(folder, metric="score.py:right", script=ClaimedFile("score.py", digest))
+
+    return made
+
+
+def test_a_metric_that_is_a_script_is_approved_by_nobody_who_has_not_read_it(review, scored, tmp_path):
+    folder = scored(SCORE)
+    caught(review(folder), "changes", "metric", "", "read the claim's file, and name it")
+    assert not [one for one in review(folder, metric=folder / "score.py").findings if one.rule == "metric"]
+    (tmp_path / "other.py").write_text("def right(outputs, row):\n    return 0.5\n")
+    caught(review(folder, metric=tmp_path / "other.py"), "changes", "metric", "", "is not the claim's score.py")
+    (folder / "score.py").write_text(SCORE + "\n")
+    caught(review(folder), "reject", "metric", "", "not the file that the claim was made with")
+
+
+def test_a_metric_that_reaches_out_is_rejected_by_its_line_and_never_run(review, scored):
+    def never(job, tell):
+        raise AssertionError("it was run")
+
+    folder = scored("import os\n" + SCORE)
+    caught(review(folder, metric=folder / "score.py", climb=never), "reject", "metric", "", "score.py:1 imports os")
+
+
 @pytest.mark.parametrize(
     ("code", "said"),
     [
