@@ -22,7 +22,8 @@ from modelwright.support._freeze import SupportWish, freeze, frozen
 from modelwright.support._gate import GATE, GateJudgement, GateRun, bound_words, fails_below, judge_gate
 from modelwright.support._levels import JUDGES, LevelJudgement, judge_level, rule
 from modelwright.support._located import contribution_in, family_file_of, is_that, located, redrawn, require_data
-from modelwright.support._march import March, run_march
+from modelwright.support._march import March
+from modelwright.support._marching import run_march
 from modelwright.support._notebook import LOGS, Notebook
 from modelwright.support._planted import hunt
 from modelwright.support._probe import SupportProbe, TaskSurface, probe

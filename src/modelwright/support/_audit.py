@@ -206,19 +206,25 @@ def _order(evidence: EvidenceFile) -> Iterator[ReviewFinding]:
 
 def _gate_whole(evidence: EvidenceFile, claim: Claim) -> Iterator[ReviewFinding]:
     """Every arm was built with every seed: one that is left out may be the one that failed."""
+    asked = [one.asked for one in evidence.statements if one.asked.step == "gate"]
+    for case in claim.cases if asked else ():
+        arms: dict[str, set[int | None]] = {}
+        for one in asked:
+            if (one.target, one.precision) == (case.target, case.precision):
+                arms.setdefault(one.arm, set()).add(one.seed)
+        yield from _arms_whole(arms, claim, "gate" if len(claim.cases) == 1 else f"gate {case}")
+
+
+def _arms_whole(arms: Mapping[str, set[int | None]], claim: Claim, row: str) -> Iterator[ReviewFinding]:
     seeds = set(claim.seeds("inputs", claim.gate_seeds))
-    arms: dict[str, set[int | None]] = {}
-    for one in evidence.statements:
-        if one.asked.step == "gate":
-            arms.setdefault(one.asked.arm, set()).add(one.asked.seed)
     missing = [WITH] if claim.contributed and WITH not in arms else []
     missing += [] if arms.keys() & {BASE, BASE_TASK} else [BASE]
-    for arm in missing if arms else ():
-        yield ReviewFinding("gate", "gate", "unverified", "changes", f"the arm '{arm}' has no record")
+    for arm in missing:
+        yield ReviewFinding("gate", row, "unverified", "changes", f"the arm '{arm}' has no record")
     for arm, found in sorted(arms.items()):
         if found != seeds:
             why = f"the arm '{arm}' was built with {len(found & seeds)} of its {len(seeds)} seeds"
-            yield ReviewFinding("gate", "gate", "contradicted", "reject", why)
+            yield ReviewFinding("gate", row, "contradicted", "reject", why)
 
 
 def _blocked(evidence: EvidenceFile) -> Iterator[ReviewFinding]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
 from modelwright._dataclass import dataclass
 from modelwright._json import plain
-from modelwright._scratch import scratch
 from modelwright.errors import WrightError
 from modelwright.models import BuildSource, HfSource, OnnxSource, onnx_of, resolve
 from modelwright.pipeline import BuildResult, Layer, Recipe, RecipeChoices, build, deliver, read_layer, resolve_recipe
@@ -131,26 +130,40 @@ class CaseBuild:
     result: BuildResult
 
 
-def gate_run(asked: CaseAsked, tell: OnProgress) -> tuple[GateRun, Recipe | None, int]:
-    """One build in a store that nobody has used: what came of it by effect, the recipe, and the exit code."""
+@dataclass(frozen=True, eq=False)
+class EmptyStore:
+    """A store that nobody has used. `made` are the stages that ran here: what one case left to the next is no hit."""
+
+    store: Store
+    made: set[str] = field(default_factory=set)
+
+    def hits(self, stages: Sequence[Any]) -> int:
+        """Stages that were taken from somewhere. Of several components each names the stage that they share."""
+        own = {stage.key.digest: stage for stage in stages}
+        self.made.update(key for key, stage in own.items() if stage.produced)
+        # What comes with the model is imported, not computed, and cannot be a hit that hides a run.
+        return sum(not stage.produced and key not in self.made for key, stage in own.items())
+
+
+def gate_run(asked: CaseAsked, empty: EmptyStore, tell: OnProgress) -> tuple[GateRun, Recipe | None, int]:
+    """One build: what came of it by effect, the recipe, and the exit code."""
     assert asked.seed is not None, "each run of the gate has its own"
     recipe = None
-    with scratch("gate") as place:
-        try:
-            source = asked.source()
-            recipe = asked.recipe(source)
-            with Store(Path(place, "store")) as store:
-                result = build(source, recipe, store=store, on_progress=tell)
-                return _effect(asked, result), recipe, 1 if result.passed is False else 0
-        except WrightError as error:
-            return GateRun(asked.arm, asked.seed, False, 0, told(error)), recipe, error.exit_code
+    try:
+        source = asked.source()
+        recipe = asked.recipe(source)
+        result = build(source, recipe, store=empty.store, on_progress=tell)
+        hits = sum(empty.hits(part.stages) for part in result.components)
+        return _effect(asked, result, hits), recipe, 1 if result.passed is False else 0
+    except WrightError as error:
+        return GateRun(asked.arm, asked.seed, False, 0, told(error)), recipe, error.exit_code
 
 
 def told(error: WrightError) -> str:
     return f"{error.problem}: {error.cause}" if error.cause else error.problem
 
 
-def _effect(asked: CaseAsked, result: BuildResult) -> GateRun:
+def _effect(asked: CaseAsked, result: BuildResult, hits: int) -> GateRun:
     assert asked.seed is not None, "as above"
     graphs, contents, precisions, placements = {}, {}, {}, {}
     for part in result.components:
@@ -161,14 +174,7 @@ def _effect(asked: CaseAsked, result: BuildResult) -> GateRun:
         if part.check is not None:
             left = " ".join(f"{tally.op_type}x{tally.count}" for tally in part.check.left)
             placements[part.name] = f"{part.check.on_target} of {part.check.nodes} {left}".strip()
-    # What comes with the model is imported, not computed, and cannot be a hit that hides a run.
-    hits = sum(not stage.produced for part in result.components for stage in _own(part.stages))
     return GateRun(asked.arm, asked.seed, True, hits, None, graphs, contents, precisions, placements)
-
-
-def _own(stages: Any) -> list[Any]:
-    """Of several components each names the stage that they share."""
-    return list({stage.key.digest: stage for stage in stages}.values())
 
 
 def _file(folder: str) -> str:

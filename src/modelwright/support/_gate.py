@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Literal
 
 from modelwright._dataclass import dataclass
 from modelwright.support._types import ArmCount
 from modelwright.support._words import GateWord
 
-GATE = "gate-1"
+GATE = "gate-2"
 """The function that gives the word, with its version."""
 BASE, BASE_TASK, WITH = "without", "without, with its task named", "with"
 _ALPHA = 0.05
@@ -80,6 +80,29 @@ def judge_gate(runs: Sequence[GateRun], changed: Sequence[str], *, contributed: 
     if contributed:
         return _judged(arms[WITH], base, counts, tuple(changed))
     return _alone(base, counts)
+
+
+_TOGETHER: tuple[GateWord, ...] = ("blocked", "flaky", "delta", "inert", "no-delta")
+
+
+def together(found: Mapping[str, GateJudgement]) -> GateJudgement:
+    """Of several cases: what one of them lacks all lack, what one of them shows is shown. Needed is only what all
+    need; what one needs and another does not is a difference."""
+    words = {one.word for one in found.values()}
+    word: GateWord = "needed"
+    if words != {"needed"}:
+        seen = {"delta" if one == "needed" else one for one in words}
+        word = next(one for one in _TOGETHER if one in seen)
+    differs = dict.fromkeys(what for one in found.values() for what in one.differs)
+    if word == "delta" and "needed" in words:
+        differs["whether it is built"] = None
+    return GateJudgement(
+        word,
+        tuple(f"{case}: {reason}" for case, one in found.items() for reason in one.reasons),
+        tuple(replace(arm, name=f"{case}: {arm.name}") for case, one in found.items() for arm in one.arms),
+        tuple(differs),
+        tuple(dict.fromkeys(name for one in found.values() for name in one.inert)) if word == "inert" else (),
+    )
 
 
 class _GateArm:

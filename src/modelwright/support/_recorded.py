@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from modelwright._typed import MisfitError, typed
+from modelwright._typed import MisfitError
+from modelwright.support._asking import gain_of, gate_on_record
 from modelwright.support._claim import Claim, ClaimedCase
-from modelwright.support._gate import GATE, GateRun, judge_gate
 from modelwright.support._levels import judge_level
-from modelwright.support._march import CONTRIBUTION, WHOLE, WITHOUT, changed_on_record, gain_of
+from modelwright.support._march import CONTRIBUTION, WHOLE, WITHOUT
 from modelwright.support._statement import EvidenceFile, Statement
 from modelwright.support._types import GateResult, LadderRow, SupportRun
 from modelwright.support._words import Level, RowWord, levels_to, worst_row
@@ -24,16 +24,15 @@ def recorded_run(claim: Claim, evidence: EvidenceFile, folder: str) -> SupportRu
 
 
 def recorded_gate(claim: Claim, evidence: EvidenceFile) -> GateResult | None:
-    statements = [one for one in evidence.statements if one.asked.step == "gate"]
+    cases = {(case.target, case.precision) for case in claim.cases}
+    asked = (one for one in evidence.statements if one.asked.step == "gate")
+    statements = [one for one in asked if (one.asked.target, one.asked.precision) in cases]
     if not statements:
         return None
     try:
-        runs = [typed(GateRun, one.predicate.measured) for one in statements]
-    except MisfitError:
+        return gate_on_record(claim, statements, None)
+    except (MisfitError, KeyError):
         return None
-    found = judge_gate(runs, changed_on_record(statements), contributed=claim.contributed)
-    ids = tuple(one.id for one in statements)
-    return GateResult(found.word, GATE, found.reasons, found.arms, found.differs, found.inert, ids, claim.digest)
 
 
 def recorded_rows(claim: Claim, evidence: EvidenceFile, arm: str) -> tuple[LadderRow, ...]:

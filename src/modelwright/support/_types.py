@@ -42,7 +42,7 @@ class ArmCount:
 @dataclass(frozen=True)
 class GateResult(Result):
     """`arms` are the tool without the contribution, with and without its task, and with it. `differs` is what differs
-    by effect; `inert` are fields that were given and change nothing."""
+    by effect, and `differing` the cases that do; `inert` are fields that were given and change nothing."""
 
     kind: ClassVar[str] = "support gate"
 
@@ -55,6 +55,7 @@ class GateResult(Result):
     statements: tuple[str, ...] = ()
     claim: str | None = None
     folder: str | None = None
+    differing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

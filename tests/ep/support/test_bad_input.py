@@ -93,10 +93,10 @@ def test_a_head_that_the_checkpoint_does_not_have_fails_the_structure(tmp_path):
 
 
 def test_a_tree_that_is_no_commit_is_told(tmp_path, monkeypatch):
-    from modelwright.support import _march
+    from modelwright.support import _marching
 
     path = models.save(models.mlp(), tmp_path)
-    tool = _march.this_tool()
-    monkeypatch.setattr(_march, "this_tool", lambda: type(tool)(tool.version, tool.digest, "0" * 40, True))
+    tool = _marching.this_tool()
+    monkeypatch.setattr(_marching, "this_tool", lambda: type(tool)(tool.version, tool.digest, "0" * 40, True))
     found = mw.support.ladder(path, tmp_path / "out", ceiling="L0")
     assert any("working tree" in note for note in found.notes)

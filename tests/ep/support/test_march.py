@@ -118,6 +118,21 @@ def test_what_a_recipe_changes_is_what_it_does(net, tmp_path, recipe, word, fiel
     assert found.inert == fields
 
 
+def test_the_gate_is_asked_about_every_case_and_what_cases_share_is_no_hit(net, tmp_path):
+    """A recipe that does something for the second case only: the first one alone would call it nothing."""
+    file = tmp_path / "recipe.toml"
+    file.write_text("[quantize]\nkeep_io_types = false\n")
+    found = mw.support.gate(net, tmp_path / "out", recipe=file, precisions=["fp32", "fp16"], seeds=1)
+    assert (found.word, found.differing) == ("delta", ("cpu fp16",))
+    assert [arm.name for arm in found.arms] == [
+        f"cpu {case}: {arm}" for case in ("fp32", "fp16") for arm in ("without", "with")
+    ]
+    asked = [
+        (one.asked.precision, one.predicate.measured["hits"]) for one in read_evidence(tmp_path / "out").statements
+    ]
+    assert sorted(asked) == [("fp16", 0), ("fp16", 0), ("fp32", 0), ("fp32", 0)]
+
+
 def test_an_ep_that_is_missing_here_is_blocked_and_what_was_tried_is_on_record(net, tmp_path):
     found = mw.support.ladder(net, tmp_path / "out", targets=["vitisai-npu"], precisions=["fp32"], ceiling="L2")
     words = {row.level: row for row in found.rows}

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from modelwright.support._gate import BASE, BASE_TASK, WITH, GateRun, fails_below, judge_gate
+from modelwright.support._gate import BASE, BASE_TASK, WITH, GateRun, fails_below, judge_gate, together
 
 
 def _runs(arm, works, **effect):
@@ -131,3 +131,27 @@ def test_a_base_that_works_every_other_time_is_no_delta_in_at_most_one_of_twenty
     words = _trials(1 / 2, seeds, contributed)
     assert words.count("no-delta") <= 10
     assert words.count("inert") == 0
+
+
+def _case(with_, base=_ALL, changed=(), **effect):
+    return judge_gate([*_runs(BASE, base), *_runs(WITH, with_, **effect)], changed, contributed=True)
+
+
+@pytest.mark.parametrize(
+    ("cases", "word"),
+    [
+        ((_case(_ALL), _case(_ALL)), "no-delta"),
+        ((_case(_ALL), _case(_ALL, content="other")), "delta"),
+        ((_case(_ALL, _NONE), _case(_ALL, _NONE)), "needed"),
+        ((_case(_ALL, _NONE), _case(_ALL)), "delta"),
+        ((_case(_ALL, _NONE), _case(_NONE)), "blocked"),
+        ((_case(_ALL, content="other"), _case([True, False, True, True, True])), "flaky"),
+        ((_case(_ALL), _case(_ALL, changed=("opset",))), "inert"),
+    ],
+)
+def test_several_cases_have_one_word(cases, word):
+    found = together(dict(zip(("cpu fp32", "cpu fp16"), cases, strict=True)))
+    assert found.word == word
+    assert found.reasons[0].startswith("cpu fp32: without")
+    assert [arm.name for arm in found.arms][:2] == ["cpu fp32: without", "cpu fp32: with"]
+    assert ("whether it is built" in found.differs) == (word == "delta" and "needed" in [one.word for one in cases])
