@@ -110,7 +110,7 @@ def _source(one: Contributed, place: Path) -> tuple[Path, dict[str, Any]]:
     entry = own_folder() / f"tiny_{one.family}"
     if one.precision is None:
         return entry, {"random_weights": True}
-    mw.build(entry, "cpu", recipe=entry / "recipe.toml", random_weights=True, output=place / "made")
+    mw.build(entry, "cpu", recipe=entry / "recipe.toml", precision="fp32", random_weights=True, output=place / "made")
     return onnx_of(place / "made"), {"precisions": [one.precision]}
 
 
