@@ -170,12 +170,14 @@ def decided(
 
 def number_findings(evidence: EvidenceFile, same: EvidenceFile) -> Iterator[ReviewFinding]:
     """The same tool with the same libraries on the same CPU makes the same files from the same claim, and measures the
-    same: `same` is what came of its own seeds here. Times are not compared, and on another machine only words are."""
+    same: `same` is what came of its own seeds here. Times are not compared. Elsewhere files and last digits differ
+    honestly: what is far better or worse than what came out here is for a person to look at."""
     for one in evidence.statements:
         other = same.find(one.asked)
         if one.asked.step == "gate" or one.asked.arm != CONTRIBUTION or other is None:
             continue
         if not _same_place(one.predicate, other.predicate):
+            yield from _far_findings(one, other)
             continue
         name = row_name(one.asked.level or one.asked.step, one.asked.target, one.asked.precision, one.asked.component)
         wrong = _other_files(one, other)
@@ -189,9 +191,22 @@ def number_findings(evidence: EvidenceFile, same: EvidenceFile) -> Iterator[Revi
                 yield ReviewFinding("number", name, "contradicted", "reject", why)
 
 
+def _far_findings(one: Statement, other: Statement) -> Iterator[ReviewFinding]:
+    if one.asked.step != "ladder" or one.asked.level in _TIMED:
+        return
+    place = _differs(one.predicate.measured, other.predicate.measured, far=True)
+    if place is not None:
+        name = row_name(one.asked.level, one.asked.target, one.asked.precision, one.asked.component)
+        why = f"{place[0]} is said to be {place[1]}, and is {place[2]} here with the same seeds on another machine"
+        yield ReviewFinding("number", name, "unverified", "changes", why)
+
+
 _TIMED = ("L4",)
 # Other threads add in another order: that moves a distance of rounding errors most, and hardly anything else.
 _CLOSE, _CLOSE_SHARE, _ROUNDING = 1e-5, 1e-4, {"max_abs": 1.0, "value": 0.05, "sqnr_db": 0.1, "seconds": 1e9}
+# Another CPU or other libraries: distances that are more than rounding within ten times of each other, scores within
+# two points.
+_DISTANCES, _FAR_SCORE = {"cosine": 1e-5, "max_abs": 1e-3}, 0.02
 
 
 def _other_files(one: Statement, other: Statement) -> str | None:
@@ -203,18 +218,34 @@ def _other_files(one: Statement, other: Statement) -> str | None:
     return next((name.removeprefix("file:") for name in names if files.get(name) != found.get(name)), None)
 
 
-def _differs(said: Any, found: Any, place: str = "it") -> tuple[str, Any, Any] | None:
-    """The first value that differs by more than other threads could make of it."""
+def _differs(said: Any, found: Any, place: str = "it", *, far: bool = False) -> tuple[str, Any, Any] | None:
+    """The first value that differs by more than other threads could make of it, or, `far`, another machine; there only
+    numbers that were measured are looked at."""
     if isinstance(said, Mapping) and isinstance(found, Mapping):
         inner = ((said.get(key), found.get(key), str(key)) for key in dict.fromkeys((*said, *found)))
     elif isinstance(said, list | tuple) and isinstance(found, list | tuple) and len(said) == len(found):
         inner = ((a, b, f"{place}[{number}]") for number, (a, b) in enumerate(zip(said, found, strict=True)))
+    elif far:
+        wrong = (
+            isinstance(said, float) and isinstance(found, float) and place in _SCORES and _is_far(place, said, found)
+        )
+        return (place, said, found) if wrong else None
     elif isinstance(said, float) and isinstance(found, float | int):
         allowed = _CLOSE + _ROUNDING.get(place, _CLOSE_SHARE) * abs(found)
         return None if abs(said - found) <= allowed else (place, said, found)
     else:
         return None if said == found or (isinstance(said, str) and isinstance(found, str)) else (place, said, found)
-    return next((wrong for a, b, name in inner if (wrong := _differs(a, b, name)) is not None), None)
+    return next((wrong for a, b, name in inner if (wrong := _differs(a, b, name, far=far)) is not None), None)
+
+
+_SCORES = (*_DISTANCES, "candidate", "reference")
+
+
+def _is_far(place: str, said: float, found: float) -> bool:
+    if place not in _DISTANCES:
+        return abs(said - found) > _FAR_SCORE * max(1.0, abs(found))
+    one, other = (1 - said, 1 - found) if place == "cosine" else (said, found)
+    return abs(one - other) > _DISTANCES[place] and max(one, other) > 10 * max(0.0, min(one, other))
 
 
 def _same_place(one: SupportPredicate, other: SupportPredicate) -> bool:

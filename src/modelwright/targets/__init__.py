@@ -5,6 +5,7 @@ from modelwright.targets._assignment import mapped_data
 from modelwright.targets._binding import (
     Binding,
     GraphOptimization,
+    NotBound,
     SessionSpec,
     bind,
     resolved_threads,
@@ -33,7 +34,6 @@ from modelwright.targets._session import (
     AssignedNode,
     BoundSession,
     ModelBytes,
-    NotBound,
     SessionFacts,
     SessionTensor,
     explained,

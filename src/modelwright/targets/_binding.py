@@ -37,6 +37,10 @@ _LEVELS = {
 _PLATFORM_NAMES = {"linux": "Linux", "darwin": "macOS", "win32": "Windows"}
 
 
+class NotBound(ExecutionError):
+    """The fault is this machine's: it has no such device, or the EP's libraries do not load here."""
+
+
 @dataclass(frozen=True)
 class SessionSpec:
     """How to open a session, beside the model and the target. The defaults are what a user gets.
@@ -232,5 +236,5 @@ def _platform_key() -> str:
     return f"{sys.platform}-{platform.machine().lower().replace('amd64', 'x86_64')}"
 
 
-def _unbound(target: Target, cause: str, fix: str) -> ExecutionError:
-    return ExecutionError(f"{target} cannot run here", cause=cause, fix=fix)
+def _unbound(target: Target, cause: str, fix: str) -> NotBound:
+    return NotBound(f"{target} cannot run here", cause=cause, fix=fix)

@@ -18,6 +18,7 @@ from modelwright.errors import ExecutionError, InputError
 from modelwright.targets._binding import (
     CPU_EP,
     Binding,
+    NotBound,
     SessionSpec,
     bind,
     resolved_threads,
@@ -37,10 +38,6 @@ else:
 
 # onnxruntime's exceptions that blame the file, by class name: the classes live in its native module.
 _FILE_ERRORS = ("NoSuchFile", "InvalidProtobuf", "NoModel")
-
-
-class NotBound(ExecutionError):
-    """onnxruntime made a session without the EP: there is no such device, or its libraries do not load."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -145,6 +145,17 @@ def test_an_ep_that_is_missing_here_is_blocked_and_what_was_tried_is_on_record(n
     assert len(tried) == 2
 
 
+def test_an_ep_that_is_installed_and_finds_no_device_here_is_blocked_too(net, tmp_path):
+    """The plugin loads, and offers nothing on this machine: that is no fault of the model."""
+    pytest.importorskip("onnxruntime_ep_openvino")
+    found = mw.support.ladder(net, tmp_path / "out", targets=["openvino-npu"], precisions=["fp32"], ceiling="L1")
+    last = found.rows[-1]
+    if last.word == "pass":
+        pytest.skip("this machine has an NPU of Intel")
+    assert (last.level, last.word, last.blocked_by) == ("L1", "blocked", "host")
+    assert "offers" in last.reasons[0]
+
+
 def test_no_data_blocks_the_task_and_not_the_march(net, tmp_path):
     found = mw.support.ladder(net, tmp_path / "out", ceiling="L3")
     last = found.rows[-1]

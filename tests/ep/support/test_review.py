@@ -171,6 +171,13 @@ def edited_number_and_words(documents):
     consistent(l2(documents))
 
 
+def edited_number_of_another_machine(documents):
+    """Nobody can say that these bytes come of that CPU; so large a difference does not."""
+    edited_number_and_words(documents)
+    for one in documents:
+        one["predicate"]["environment"]["host"]["cpu"]["model"] = "Abacus 9000"
+
+
 def word_alone(documents):
     rows_of(documents, "L2")[0]["predicate"]["verdict"]["word"] = "fail"
 
@@ -281,6 +288,7 @@ def nothing_left(documents):
 FORGERIES = [
     (edited_number, "reject", "verdict", "L2", "reasons are not those"),
     (edited_number_and_words, "reject", "number", "L2", "cosine is said to be 1.0"),
+    (edited_number_of_another_machine, "changes", "number", "L2", "with the same seeds on another machine"),
     (word_alone, "reject", "verdict", "L2", "it says fail, and its numbers say pass"),
     (hand_written, "reject", "verdict", "L3", "reasons are not those"),
     (without_measuring, "reject", "verdict", "L2", "its numbers say inconclusive"),
@@ -543,11 +551,13 @@ def scored(honest, tmp_path):
 
 
 def test_a_metric_that_is_a_script_is_approved_by_nobody_who_has_not_read_it(review, scored, tmp_path):
-    folder = scored(SCORE)
-    caught(review(folder), "changes", "metric", "", "read the claim's file, and name it")
-    assert not [one for one in review(folder, metric=folder / "score.py").findings if one.rule == "metric"]
-    (tmp_path / "other.py").write_text("def right(outputs, row):\n    return 0.5\n")
-    caught(review(folder, metric=tmp_path / "other.py"), "changes", "metric", "", "is not the claim's score.py")
+    folder, other = scored(SCORE), tmp_path / "other.py"
+    caught(review(folder, evidence_only=True), "changes", "metric", "", "read the claim's file, and name it")
+    found = review(folder, metric=folder / "score.py", evidence_only=True)
+    assert not [one for one in found.findings if one.rule == "metric"]
+    other.write_text("def right(outputs, row):\n    return 0.5\n")
+    found = review(folder, metric=other, evidence_only=True)
+    caught(found, "changes", "metric", "", "is not the claim's score.py")
     (folder / "score.py").write_text(SCORE + "\n")
     caught(review(folder), "reject", "metric", "", "not the file that the claim was made with")
 
