@@ -226,10 +226,8 @@ def _differs(said: Any, found: Any, place: str = "it", *, far: bool = False) -> 
     elif isinstance(said, list | tuple) and isinstance(found, list | tuple) and len(said) == len(found):
         inner = ((a, b, f"{place}[{number}]") for number, (a, b) in enumerate(zip(said, found, strict=True)))
     elif far:
-        wrong = (
-            isinstance(said, float) and isinstance(found, float) and place in _SCORES and _is_far(place, said, found)
-        )
-        return (place, said, found) if wrong else None
+        numbers = isinstance(said, float) and isinstance(found, float) and place in _SCORES
+        return (place, said, found) if numbers and _is_far(place, said, found) else None
     elif isinstance(said, float) and isinstance(found, float | int):
         allowed = _CLOSE + _ROUNDING.get(place, _CLOSE_SHARE) * abs(found)
         return None if abs(said - found) <= allowed else (place, said, found)
