@@ -16,6 +16,7 @@ from modelwright.stages.quantize._model import Prepared, open_model, prepare
 from modelwright.stages.quantize._noise import NoiseMeter
 from modelwright.stages.quantize._params import Gain, QuantizeParams
 from modelwright.stages.quantize._precision import Step
+from modelwright.stages.quantize._seams import SeamKind
 from modelwright.stages.quantize._smooth import smooth
 from modelwright.stages.quantize._static import CalibrationSamples, StaticResult, quantize_static
 from modelwright.worker import progress
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     pass
 
 RANGES, ROUNDING = "ranges", "rounding"
-TECHNIQUES = ("smoothing", "equalization", RANGES, ROUNDING)
+SEAMS: tuple[SeamKind, ...] = ("smoothing", "equalization")
+TECHNIQUES = (*SEAMS, RANGES, ROUNDING)
 # Less is not told from chance.
 _LEAST_DB = 0.1
 
@@ -44,19 +46,31 @@ def quantize_best(
     meter = NoiseMeter.of(prepared.model, source.samples, workdir)
 
     def attempt(techniques: tuple[str, ...]) -> EffortTrial:
-        ready = prepare(open_model(str(model)), workdir, integers=True, raise_opset=True)
-        places = 0
-        for kind in ("smoothing", "equalization"):
-            if kind in techniques:
-                places = smooth(ready, kind, step.activation_bits, source.samples, workdir)
-        chosen = replace(params, method="mse") if RANGES in techniques else params
-        result = quantize_static(ready, step, chosen, source, workdir, compensate=ROUNDING in techniques)
-        counts = {RANGES: result.calibration.tensors, ROUNDING: result.rounded}
-        return EffortTrial(result, counts.get(techniques[-1], places) if techniques else 0)
+        return quantize_with(techniques, model, step, params, source, workdir)
 
     offered = [name for name in TECHNIQUES if name != RANGES or params.method == "minmax"]
     found, gains = best_of(offered, attempt, lambda item: meter.noise(item.result.model))
     return found.result, gains
+
+
+def quantize_with(
+    techniques: tuple[str, ...],
+    model: Path,
+    step: Step,
+    params: QuantizeParams,
+    source: CalibrationSamples,
+    workdir: Path,
+) -> EffortTrial:
+    """All of these, whether they help or not."""
+    ready = prepare(open_model(str(model)), workdir, integers=True, raise_opset=True)
+    places = 0
+    for kind in SEAMS:
+        if kind in techniques:
+            places = smooth(ready, kind, step.activation_bits, source.samples, workdir)
+    chosen = replace(params, method="mse") if RANGES in techniques else params
+    result = quantize_static(ready, step, chosen, source, workdir, compensate=ROUNDING in techniques)
+    counts = {RANGES: result.calibration.tensors, ROUNDING: result.rounded}
+    return EffortTrial(result, counts.get(techniques[-1], places) if techniques else 0)
 
 
 def best_of(
