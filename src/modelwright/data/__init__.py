@@ -62,6 +62,7 @@ from modelwright.data._source import (
     samples,
     source_for,
 )
+from modelwright.data._tables import table_words
 
 __all__ = [
     "DataSource",
@@ -101,5 +102,6 @@ __all__ = [
     "source_for",
     "specs_as_taken",
     "split",
+    "table_words",
     "try_data",
 ]

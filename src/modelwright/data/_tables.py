@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +71,21 @@ def csv_rows(path: Path) -> Rows:
         len(body),
         lambda index: {name: _value(_cell(text), path.parent) for name, text in zip(head, body[index], strict=True)},
     )
+
+
+def table_words(path: Path) -> Iterator[str]:
+    """Every text in a table, any of which may name a file; lines that cannot be read say nothing."""
+    if path.suffix.lower() == ".jsonl":
+        for line in read_text(path).splitlines():
+            with contextlib.suppress(ValueError):
+                row = loads(line)
+                yield from (word for word in row.values() if isinstance(word, str)) if isinstance(row, dict) else ()
+        return
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+    csv.field_size_limit(_LONGEST_CELL)
+    with contextlib.suppress(csv.Error):
+        for cells in csv.reader(read_text(path).splitlines(keepends=True), delimiter=delimiter):
+            yield from cells
 
 
 def text_rows(path: Path) -> Rows:
