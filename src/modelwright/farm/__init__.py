@@ -25,6 +25,7 @@ from modelwright.farm._measured import (
 )
 from modelwright.farm._orders import (
     MatrixRecall,
+    every_order,
     last_order,
     note_order,
 )
@@ -87,6 +88,7 @@ __all__ = [
     "PlannedCell",
     "accuracy_of",
     "chosen_rows",
+    "every_order",
     "find_cell",
     "group_cells",
     "is_settled",

@@ -10,7 +10,7 @@ from modelwright._json import digest, plain
 from modelwright._typed import typed
 from modelwright.errors import UsageError
 from modelwright.farm._cells import MatrixCell
-from modelwright.store import Ledger
+from modelwright.store import Ledger, LedgerEvent
 
 _ITEM = "matrix"
 _ASKED = "asked"
@@ -41,5 +41,14 @@ def last_order(ledger: Ledger) -> MatrixRecall:
             cause="none was run with this store",
             fix="wright matrix run models.json, with the same MODELWRIGHT_HOME",
         )
-    cells = tuple(typed(MatrixCell, cell) for cell in last.note["cells"])
-    return MatrixRecall(cells, dict(last.note["given"]))
+    return _recalled(last)
+
+
+def every_order(ledger: Ledger) -> tuple[tuple[LedgerEvent, MatrixRecall], ...]:
+    """Every matrix that was asked for, the oldest first."""
+    return tuple((event, _recalled(event)) for event in ledger.events(_ITEM) if event.state == _ASKED)
+
+
+def _recalled(event: LedgerEvent) -> MatrixRecall:
+    cells = tuple(typed(MatrixCell, cell) for cell in event.note["cells"])
+    return MatrixRecall(cells, dict(event.note["given"]))
