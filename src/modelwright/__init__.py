@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from modelwright.api.debug import debug
     from modelwright.api.diagnose import diagnose
     from modelwright.api.evaluate import evaluate
+    from modelwright.api.find import find
     from modelwright.api.inspect import inspect
     from modelwright.api.matrix import matrix, matrix_plan, matrix_status
     from modelwright.api.perf import perf
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from modelwright.api.read import open_build, read
     from modelwright.api.repair import repair
     from modelwright.api.ship import ship
+    from modelwright.api.site import site
     from modelwright.api.sweep import sweep
     from modelwright.api.tune import tune
     from modelwright.errors import WrightError
@@ -58,6 +60,7 @@ _WHERE = {
     "debug": ("api.debug", "debug"),
     "diagnose": ("api.diagnose", "diagnose"),
     "evaluate": ("api.evaluate", "evaluate"),
+    "find": ("api.find", "find"),
     "inspect": ("api.inspect", "inspect"),
     "kb": ("api", "kb"),
     "limited": ("worker", "limited"),
@@ -72,6 +75,7 @@ _WHERE = {
     "read": ("api.read", "read"),
     "repair": ("api.repair", "repair"),
     "ship": ("api.ship", "ship"),
+    "site": ("api.site", "site"),
     "support": ("api", "support"),
     "sweep": ("api.sweep", "sweep"),
     "tune": ("api.tune", "tune"),
@@ -98,6 +102,7 @@ __all__ = [
     "debug",
     "diagnose",
     "evaluate",
+    "find",
     "inspect",
     "kb",
     "limited",
@@ -112,6 +117,7 @@ __all__ = [
     "read",
     "repair",
     "ship",
+    "site",
     "support",
     "sweep",
     "tune",

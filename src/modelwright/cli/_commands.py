@@ -43,6 +43,7 @@ COMMANDS = (
     _command("inspect", "Look", "What is inside a model: I/O, ops, precision, fingerprint."),
     _command("analyze", "Look", "Which nodes a target really takes, and what would help."),
     _command("diagnose", "Look", "What is wrong, why, and what cures it, tried."),
+    _command("find", "Look", "Models for a task on a target, by what is shown of them."),
     _command("build", "Make", "A model to checked artifacts for one or more targets."),
     _command("config", "Make", "Write the resolved recipe of a build."),
     _command("export", "Make", "Hugging Face to ONNX, checked against PyTorch.", _HF, "hf"),
@@ -59,6 +60,7 @@ COMMANDS = (
     _command("debug", "Measure", "Where a quantized model loses accuracy, and the smallest repair."),
     _command("eval", "Measure", "As accurate as its reference? Proven, or what would prove it."),
     _command("show", "Measure", "Any earlier answer again, by its record; list, export."),
+    _command("site", "Measure", "Everything that is known as static pages, built or served."),
     _command("ship", "Keep", "A package for users' machines that picks its own variant there."),
     _command("publish", "Keep", "A build to a feed, confirmed by its digests."),
     _command("pull", "Keep", "One artifact back from a feed, every file checked."),
@@ -66,6 +68,7 @@ COMMANDS = (
     _command("cache", "Keep", "The store: where it is, what it holds, verify and prune it."),
     _command("worker", "Keep", "Work for a cluster with this machine's EPs.", _FARM, "farm"),
     _command("cluster", "Keep", "Many machines: certificates, scheduler, workers.", _FARM, "farm"),
+    _command("mcp", "Keep", "The verbs as tools for agents, on files under given roots.", ("mcp",), "mcp"),
     _command("runtime", "Keep", "Other interpreters for runtimes that replace onnxruntime."),
     _command("completion", "Keep", "Print the shell completion script."),
 )

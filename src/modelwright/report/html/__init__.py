@@ -40,7 +40,7 @@ else:
     trace = lazy("modelwright.report.html.trace")
     tune = lazy("modelwright.report.html.tune")
 
-__all__ = ["has_page", "notebook", "page"]
+__all__ = ["has_page", "notebook", "page", "page_of"]
 
 # By name, so that the page of one result does not load the rooms of all others.
 _PAGES: dict[str, Callable[..., Page]] = {
@@ -68,10 +68,14 @@ def has_page(result: object) -> bool:
 
 def page(result: object, *more: object) -> str:
     """The whole document; a report of debug may bring what `repair` answered."""
+    return page_of(result, *more).html()
+
+
+def page_of(result: object, *more: object) -> Page:
     if not has_page(result):
         kind = getattr(result, "kind", type(result).__name__)
         raise UsageError(f"{kind} has no page", cause="it is text alone", fix="leave its page out")
-    return _PAGES[type(result).__name__](result, *more).html()
+    return _PAGES[type(result).__name__](result, *more)
 
 
 def notebook(result: object) -> str | None:

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from modelwright._dataclass import dataclass
 from modelwright._json import plain
-from modelwright._text import visible, visible_json
+from modelwright._text import visible, visible_json, visible_lines
 
 Html = NewType("Html", str)
 Shade = Literal["", "good", "fair", "bad", "soft"]
@@ -51,22 +51,26 @@ class Column:
 @dataclass(frozen=True)
 class Cell:
     """`order` is what a number is sorted by, None for unknown; text is sorted as it is written. `link` is the name of
-    another page beside this one."""
+    another page beside this one, with `#` and a row in it. `source` is the record that a number is from."""
 
     text: str
     order: float | None = None
     tone: Shade = ""
     small: str = ""
     link: str = ""
+    source: str = ""
 
 
 @dataclass(frozen=True)
 class Row:
-    """`block` is the box of the graph it belongs to; a `lit` row stands out."""
+    """`block` is the box of the graph it belongs to; a `lit` row stands out. One with an `anchor` can be linked to, and
+    one with a `pick` be put beside another: it is what it is called there."""
 
     cells: tuple[Cell, ...]
     block: int | None = None
     lit: bool = False
+    anchor: str = ""
+    pick: str = ""
 
 
 def number(value: float | None, digits: int = 1, *, unknown: str = "–", tone: Shade = "") -> Cell:
@@ -82,8 +86,10 @@ def table(
     left = len(rows) - _MOST_ROWS
     more = paragraph(f"and {left:,} more; the JSON document has all", "more") if left > 0 else Html("")
     kind = "rows findable" if find else "rows"
+    kind += " pickable" if any(row.pick for row in rows) else ""
     whole = f'<table class="{kind}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
-    return Html(f'{_finder(find)}<div class="scroll" tabindex="0">{whole}</div>{more}')
+    beside = '<div class="beside" role="status"></div>' if "pickable" in kind else ""
+    return Html(f'{_finder(find)}{beside}<div class="scroll" tabindex="0">{whole}</div>{more}')
 
 
 def _finder(find: str) -> str:
@@ -104,19 +110,39 @@ def _heading(column: Column, down: bool | None) -> Html:
 def _row(row: Row, columns: Sequence[Column]) -> Html:
     block = "" if row.block is None else f' data-block="{row.block}"'
     lit = ' class="lit"' if row.lit else ""
-    cells = "".join(_cell(cell, column) for cell, column in zip(row.cells, columns, strict=True))
-    return Html(f"<tr{block}{lit}>{cells}</tr>")
+    here = f' id="{text(row.anchor)}"' if row.anchor else ""
+    first, *rest = zip(row.cells, columns, strict=True)
+    cells = _cell(*first, before=_pick(row), after=_anchor(row)) + "".join(_cell(*pair) for pair in rest)
+    return Html(f"<tr{block}{lit}{here}>{cells}</tr>")
 
 
-def _cell(cell: Cell, column: Column) -> str:
+def _pick(row: Row) -> str:
+    if not row.pick:
+        return ""
+    return f'<input type="checkbox" class="pick" value="{text(row.pick)}" aria-label="compare {text(row.pick)}"> '
+
+
+def _anchor(row: Row) -> str:
+    if not row.anchor:
+        return ""
+    return f' <a class="anchor" href="#{html.escape(quote(row.anchor))}" aria-label="link to this row">#</a>'
+
+
+def _cell(cell: Cell, column: Column, *, before: str = "", after: str = "") -> str:
     kind = " ".join(filter(None, ("n" if column.number else "", "long" if column.long else "", cell.tone)))
     order = f' data-v="{"" if cell.order is None else repr(float(cell.order))}"' if column.number else ""
     small = f"<small>{text(cell.small)}</small>" if cell.small else ""
     classes = f' class="{kind}"' if kind else ""
     words: str = text(cell.text).replace("/", "/<wbr>") if column.long else text(cell.text)
     if cell.link:
-        words = f'<a href="{html.escape(quote(cell.link))}">{words}</a>'
-    return f"<td{classes}{order}>{words}{small}</td>"
+        words = f'<a href="{html.escape(quote(cell.link, safe="/#"))}">{words}</a>'
+    source = f' data-source="{text(cell.source)}" title="from {text(cell.source)}"' if cell.source else ""
+    return f"<td{classes}{order}{source}>{before}{words}{after}{small}</td>"
+
+
+def listing(words: str) -> Html:
+    """Lines as they are, for a file."""
+    return Html(f'<pre tabindex="0"><code>{html.escape(visible_lines(words))}</code></pre>')
 
 
 @dataclass(frozen=True)

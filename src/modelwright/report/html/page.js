@@ -60,6 +60,46 @@ each("section", (section) => {
   if (all) all.onclick = () => { section.block = null; section.filter(); };
 });
 
+// Two rows side by side, with what a number of the second is of that of the first. Two rows are two measurements, often
+// of two times: this shows them and proves nothing.
+function besideEachOther(section) {
+  const place = section.querySelector(".beside"), picked = [...section.querySelectorAll(".pick:checked")].map((box) => box.closest("tr"));
+  place.replaceChildren();
+  if (picked.length === 1) place.append(make("span", `${picked[0].querySelector(".pick").value}: choose another row to put beside it`, "soft"));
+  if (picked.length < 2) return;
+  const table = make("table"), head = table.createTHead().insertRow(), body = table.createTBody();
+  const titles = [...section.querySelectorAll("table.pickable th")].map((cell) => cell.textContent);
+  head.append(make("td", ""));
+  for (const row of picked) { const cell = make("th", row.querySelector(".pick").value); cell.scope = "col"; head.append(cell); }
+  const compared = make("th", "second of first"); compared.scope = "col"; head.append(compared);
+  titles.forEach((title, at) => {
+    const cells = picked.map((row) => row.cells[at]), values = cells.map((cell) => cell.dataset.v);
+    const line = body.insertRow(), name = make("th", title);
+    name.scope = "row";
+    line.append(name, ...cells.map((cell) => make("td", [...cell.childNodes].filter((node) => !(node.className === "anchor")).map((node) => node.textContent.trim()).filter(Boolean).join(" · "))));
+    const both = values.every((value) => value !== undefined && value !== "") && Number(values[0]) !== 0;
+    line.append(make("td", both ? (Number(values[1]) / Number(values[0])).toPrecision(4) + " ×" : ""));
+  });
+  const clear = make("button", "clear");
+  clear.type = "button";
+  clear.onclick = () => { each(".pick", (box) => { box.checked = false; }, section); besideEachOther(section); };
+  place.append(table, make("span", "Measured one after the other: beside each other, not against each other.", "soft"), clear);
+}
+each("section", (section) => each(".pick", (box) => {
+  box.onchange = () => {
+    const checked = [...section.querySelectorAll(".pick:checked")];
+    if (checked.length > 2) checked.find((one) => one !== box).checked = false;
+    besideEachOther(section);
+  };
+}, section));
+const chosenRow = () => {
+  const row = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (row && row.closest("details")) row.closest("details").open = true;
+  if (row) row.scrollIntoView({ block: "center" });
+};
+addEventListener("hashchange", chosenRow);
+addEventListener("load", chosenRow);
+
 const WHOLE = [1, 2, 5].flatMap((step) => [0, 1, 2, 3, 4, 5, 6].map((power) => step * 10 ** power)).sort((a, b) => a - b);
 function drawChart(figure) {
   const data = dataOf(figure), says = figure.querySelector(".says");
