@@ -66,10 +66,11 @@ else:
 @click.option("--task", shell_complete=task_names, help="What the model is for; --max-drop is of its metric.")
 @click.option(
     "--objective",
-    type=click.Choice(["latency", "size", "memory"]),
+    type=click.Choice(["latency", "size", "memory", "energy"]),
     default="latency",
     show_default=True,
-    help="What is made small. Latency by the quantiles of --by; memory is that of a process that opens and runs it.",
+    help="What is made small. Latency by the quantiles of --by; memory is that of a process that opens and runs it; "
+    "energy is what the CPU takes for a run, where the system tells.",
 )
 @click.option("--max-memory", type=Size(), help="What it may take, for example 800MB; exit 1 when it does not fit.")
 @click.option(

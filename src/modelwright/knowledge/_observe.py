@@ -103,8 +103,10 @@ def _of_tune(record: Record[Any], found: Mapping[str, Any]) -> Iterator[Observat
     was never claimed."""
     rows = {row["label"]: row for row in found.get("rows", ())}
     base_left = rows.get(_BASELINE, {}).get("left_nodes")
+    # What was proven of energy is no finding about speed.
+    speed = found.get("limits", {}).get("objective") != "energy"
     for label, row in rows.items():
-        champion = label == found.get("champion") and found.get("finding") is not None
+        champion = label == found.get("champion") and found.get("finding") is not None and speed
         displaced = row["word"] == "placement" and base_left is not None
         if label == _BASELINE or not (champion or displaced):
             continue

@@ -32,7 +32,7 @@ from modelwright.measure.races._types import (
     ComparisonFailed,
     ComparisonInterrupted,
 )
-from modelwright.measure.races._unit import ArmFailed, UnitPlan, UnitRecord, UnitRunner, unit_plan
+from modelwright.measure.races._unit import ArmFailed, UnitPlan, UnitRecord, UnitRunner, unit_plan, with_energy
 from modelwright.measure.telemetry._telemetry import Telemetry
 from modelwright.measure.telemetry._types import Meter, NoMeter, TelemetryResult, TelemetrySeries
 from modelwright.measure.timing._leg import LegPlan, TimedLeg, measure_leg, typical_ms
@@ -132,4 +132,5 @@ __all__ = [
     "trace",
     "typical_ms",
     "unit_plan",
+    "with_energy",
 ]

@@ -10,7 +10,7 @@ from modelwright.judge import VerdictKind
 from modelwright.report._tables import Col, fitted
 from modelwright.report._tones import verdict_style
 from modelwright.report._units import human_bytes
-from modelwright.search import TuneResult, TuneRow
+from modelwright.search import WHAT_COUNTS, TuneResult, TuneRow
 
 if TYPE_CHECKING:
     import rich.console
@@ -60,7 +60,12 @@ def front_rows(result: TuneResult) -> list[TuneRow]:
 
 
 def front_titles(result: TuneResult) -> list[str]:
-    names = {"latency": "faster by", "accuracy": "loses", "nodes left to the CPU": "left to CPU"}
+    names = {
+        "latency": "faster by",
+        "energy": "baseline takes more",
+        "accuracy": "loses",
+        "nodes left to the CPU": "left to CPU",
+    }
     return [names.get(axis, axis) for axis in result.front.axes]
 
 
@@ -69,6 +74,7 @@ def front_cells(row: TuneRow, result: TuneResult) -> list[str]:
     own = "precision=" not in row.label
     said = {
         "latency": "0" if row.label == "baseline" else effect_words(row),
+        "energy": "0" if row.label == "baseline" else effect_words(row),
         "size": "-" if row.size is None else human_bytes(row.size),
         "memory": "-" if row.peak_bytes is None else human_bytes(row.peak_bytes),
         "accuracy": f"{row.lost:.3g}" if row.lost is not None else "0" if own else "not measured",
@@ -80,10 +86,12 @@ def front_cells(row: TuneRow, result: TuneResult) -> list[str]:
 def lines(result: TuneResult) -> list[str]:
     """What one should know beside the sentence."""
     found = [f"{result.units} units, {result.spent_s:.0f} s, coins from seed {result.seed}"]
-    if result.timed and result.limits.objective == "latency" and any(row.effect is not None for row in result.rows):
+    if result.timed and result.limits.raced and any(row.effect is not None for row in result.rows):
         quoted = "no effect of it is proven" if result.champion == "baseline" else "quote the champion's alone"
         others = "effects" if result.champion == "baseline" else "effects of the others"
         found.append(f"{others} are from the screening, which only chooses: {quoted}")
+        if result.limits.objective == "energy":
+            found.append(f"an effect of +10.0% is a baseline that takes 10 % more energy for a run; {WHAT_COUNTS}")
     elif not result.timed:
         found.append(f"{result.target} is simulated here: speed was not measured, placement and size decided")
     if result.fits is False:

@@ -9,6 +9,7 @@ from modelwright.judge import Finding, Verdict, VerdictKind
 from modelwright.measure import sentence
 from modelwright.pipeline import Recipe, toml_text
 from modelwright.search._contender import Contender
+from modelwright.search._energy import energy_sentence
 from modelwright.search._events import SearchDone
 from modelwright.search._front import front_of
 from modelwright.search._machine import TuneSearch
@@ -37,7 +38,7 @@ def tune_result(
         sentence=_sentence(search, done, timed),
         timed=timed,
         rows=tuple(sorted(rows, key=_order)),
-        front=front_of(rows, done.champion, search.limits.min_effect, timed=timed),
+        front=front_of(rows, done.champion, search.limits, timed=timed),
         fits=_fits(search, champion),
         latency=search.latency(done.champion),
         needed_s=done.needed_s,
@@ -64,7 +65,8 @@ def _sentence(search: TuneSearch, done: SearchDone, timed: bool) -> str:
     found = search.finding
     if not timed or found is None or done.champion == BASELINE:
         return f"the baseline stays: {done.reason}" if done.champion == BASELINE else done.reason
-    return f"{sentence(done.champion, BASELINE, found, search.confirmed_s)}; on a fresh build and fresh units"
+    said = energy_sentence if search.limits.objective == "energy" else sentence
+    return f"{said(done.champion, BASELINE, found, search.confirmed_s)}; on a fresh build and fresh units"
 
 
 def _row(search: TuneSearch, one: Contender) -> TuneRow:

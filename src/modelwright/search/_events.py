@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import field
 from typing import Literal
 
 from modelwright._dataclass import dataclass
@@ -52,7 +53,8 @@ class VariantTried:
 
 @dataclass(frozen=True)
 class UnitTaken:
-    """`label` None is the baseline against itself. Samples in ms by burst, as the judge takes them."""
+    """`label` None is the baseline against itself. Samples in ms by burst, as the judge takes them; where energy is
+    what counts, that of a run in mJ too."""
 
     label: str | None
     base_first: bool
@@ -60,11 +62,22 @@ class UnitTaken:
     arm_ms: Samples
     confirming: bool
     seconds: float = 0.0
+    base_mj: Samples = field(default_factory=list)
+    arm_mj: Samples = field(default_factory=list)
+
+    @property
+    def base(self) -> Samples:
+        """What is judged."""
+        return self.base_mj or self.base_ms
+
+    @property
+    def arm(self) -> Samples:
+        return self.arm_mj or self.arm_ms
 
     @property
     def slots(self) -> tuple[Samples, Samples]:
         """What was taken in the first session and in the second."""
-        return (self.base_ms, self.arm_ms) if self.base_first else (self.arm_ms, self.base_ms)
+        return (self.base, self.arm) if self.base_first else (self.arm, self.base)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from modelwright._dataclass import dataclass
+from modelwright.search._limits import TuneLimits
 from modelwright.search._types import TuneFront, TuneRow
 from modelwright.search._variant import BASELINE
 
@@ -22,6 +23,7 @@ _TIMED = (
 # What is faster and slower at once, or was spoilt, has no place on one axis of time.
 _NO_TIMES = ("mixed", "invalid")
 _PRECISION = "precision="
+LATENCY, ENERGY = "latency", "energy"
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class _Beside:
 _Axis = Callable[[TuneRow, TuneRow], _Beside]
 
 
-def front_of(rows: Sequence[TuneRow], champion: str, min_effect: float, *, timed: bool) -> TuneFront:
+def front_of(rows: Sequence[TuneRow], champion: str, limits: TuneLimits, *, timed: bool) -> TuneFront:
     """Only what was measured or read counts: a variant is on the front when it is proven better than the baseline in
     one thing, and no other is proven no worse in everything and better in something.
 
@@ -43,7 +45,7 @@ def front_of(rows: Sequence[TuneRow], champion: str, min_effect: float, *, timed
     """
     words = _TIMED if any(row.effect is not None for row in rows) else (*_TIMED, "not measured")
     taking = [row for row in rows if row.word in words]
-    axes = _axes(taking, min_effect, timed=timed)
+    axes = _axes(taking, limits, timed=timed)
     if len(taking) < 2:
         return TuneFront(tuple(axes), (), "no variant is left beside the baseline")
     if len(axes) < 2:
@@ -61,11 +63,12 @@ def front_of(rows: Sequence[TuneRow], champion: str, min_effect: float, *, timed
     return TuneFront(tuple(axes), labels, alone)
 
 
-def _axes(rows: Sequence[TuneRow], min_effect: float, *, timed: bool) -> Mapping[str, _Axis]:
-    """What is known of everybody who takes part; times and losses of whoever has them."""
+def _axes(rows: Sequence[TuneRow], limits: TuneLimits, *, timed: bool) -> Mapping[str, _Axis]:
+    """What is known of everybody who takes part; times (or energy) and losses of whoever has them."""
+    min_effect = limits.min_effect
     found: dict[str, _Axis] = {}
     if any(row.low is not None for row in rows):
-        found["latency"] = lambda one, other: _faster(one, other, min_effect)
+        found[_raced(limits)] = lambda one, other: _faster(one, other, min_effect)
     if all(row.size is not None for row in rows):
         found["size"] = lambda one, other: _less(one.size, other.size, min_effect)
     if all(row.peak_bytes is not None for row in rows):
@@ -75,6 +78,10 @@ def _axes(rows: Sequence[TuneRow], min_effect: float, *, timed: bool) -> Mapping
     if any(_precision(row) for row in rows):
         found["accuracy"] = _truer
     return found
+
+
+def _raced(limits: TuneLimits) -> str:
+    return ENERGY if limits.objective == ENERGY else LATENCY
 
 
 def _faster(one: TuneRow, other: TuneRow, min_effect: float) -> _Beside:
@@ -122,5 +129,10 @@ def _alike(one: TuneRow, other: TuneRow, axes: Mapping[str, _Axis]) -> bool:
     """Nobody is proven better in anything, and but for their times they are the same."""
     there, back = ([axis(*pair) for axis in axes.values()] for pair in ((one, other), (other, one)))
     apart = any(each.better for each in (*there, *back))
-    rest = [each for name in axes if name != "latency" for each in (axes[name](one, other), axes[name](other, one))]
+    rest = [
+        each
+        for name in axes
+        if name not in (LATENCY, ENERGY)
+        for each in (axes[name](one, other), axes[name](other, one))
+    ]
     return not apart and all(each.no_worse for each in rest)

@@ -107,7 +107,7 @@ class TuneSearch:
             return TryVariants(untried)
         if self.baseline.tried is not None and not self.baseline.tried.timed:
             return self._smallest()
-        if self.limits.objective != "latency":
+        if not self.limits.raced:
             return self._combine() or self._least()
         return self._screen() or self._combine() or self._confirm()
 
@@ -149,7 +149,7 @@ class TuneSearch:
         objective = self.limits.objective
         if not one.runs:
             return None
-        return one.effect if objective == "latency" else self.baseline.cost(objective) / one.cost(objective) - 1
+        return one.effect if self.limits.raced else self.baseline.cost(objective) / one.cost(objective) - 1
 
     def _confirm(self) -> Instruction:
         best = self._best()
@@ -159,7 +159,7 @@ class TuneSearch:
             return RebuildVariant(best.label)
         if self.race is None or self.race.arms != (best.label,):
             limits = self.limits
-            self.race = Race([best.label], limits.alpha, min_effect=limits.min_effect, quantiles=limits.by)
+            self.race = Race([best.label], limits.alpha, min_effect=limits.min_effect, quantiles=limits.judged_by)
             self._schedule, self._turn, self.confirmed_s = Schedule(self.seed + 1), None, 0.0
             best.unit_ms.clear()
         if self.race.alive and self.spent_s + self._unit_s <= self.limits.budget_s:
@@ -175,8 +175,10 @@ class TuneSearch:
         found = self.finding
         assert found is not None
         if found.kind is VerdictKind.IMPROVED:
-            return SearchDone(label, f"{label} is proven faster than the baseline on a fresh build and fresh units")
-        why = "was not proven faster when it was measured anew"
+            return SearchDone(
+                label, f"{label} is proven {self._better} than the baseline on a fresh build and fresh units"
+            )
+        why = f"was not proven {self._better} when it was measured anew"
         more = None if self.race is None or not self.race.alive else 2 * self.limits.budget_s
         return SearchDone(BASELINE, f"{label} looked best and {why} ({found.kind.value})", more)
 
@@ -207,7 +209,11 @@ class TuneSearch:
             more = f"a budget of about {math.ceil(self.needed_s)} s would do" if self._unit_s else "raise the budget"
             who = undecided[0] if len(undecided) == 1 else f"{len(undecided)} of the variants"
             return f"the part of the budget that is for screening ended before {who} could be decided; {more}"
-        return "no variant was seen to be faster"
+        return f"no variant was seen {'to be ' if self._better == 'faster' else ''}{self._better}"
+
+    @property
+    def _better(self) -> str:
+        return "to take less energy" if self.limits.objective == "energy" else "faster"
 
     def _smallest(self) -> SearchDone:
         """By what the target takes, then by size; the baseline wins ties."""
@@ -239,7 +245,7 @@ class TuneSearch:
     def winners(self) -> list[Contender]:
         """Better than the baseline as far as one can tell before it is made anew, best first."""
         objective = self.limits.objective
-        if objective == "latency":
+        if self.limits.raced:
             return self.screening.winners
         enough = self.baseline.cost(objective) * (1 - self.limits.min_effect)
         less = [one for one in self.screening.rivals if one.cost(objective) <= enough]
@@ -314,7 +320,7 @@ class TuneSearch:
         if unit.label is None:
             race.add_sentinel(*unit.slots)
         else:
-            race.add(unit.label, base=unit.base_ms, arm=unit.arm_ms)
+            race.add(unit.label, base=unit.base, arm=unit.arm)
 
     def _note_times(self, unit: UnitTaken) -> None:
         """What runs take, where that was asked for; who is small and too slow makes room for the next."""

@@ -144,7 +144,8 @@ def _one(rows: Sequence[PortfolioRow], results: Sequence[TuneResult]) -> tuple[s
     best = max(taken, key=lambda row: row.worst or 0.0, default=None)
     enough = max(result.limits.min_effect for result in results)
     if best is None or best.label == BASELINE or (best.worst or 0.0) < enough:
-        return BASELINE, "the baseline: no other recipe that every target takes is faster on all of them"
+        better = "takes less energy" if results[0].limits.objective == "energy" else "is faster"
+        return BASELINE, f"the baseline: no other recipe that every target takes {better} on all of them"
     untimed = [result.target for result in results if not _timed(result)]
     beside = f"; {', '.join(untimed)} takes it, and was not timed" if untimed else ""
     return best.label, f"{best.label} is {best.worst:+.1%} at worst, by screenings, which only choose{beside}"

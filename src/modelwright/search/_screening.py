@@ -29,7 +29,7 @@ class Screening:
 
     def __init__(self, contenders: Mapping[str, Contender], limits: TuneLimits) -> None:
         self.contenders, self.limits, self.combined = contenders, limits, False
-        self._sentinel = Sentinel(limits.min_effect, limits.by[0])
+        self._sentinel = Sentinel(limits.min_effect, limits.judged_by[0])
         self._noise = 0.0
 
     def add(self, unit: UnitTaken) -> None:
@@ -38,10 +38,11 @@ class Screening:
             return
         contender = self.contenders[unit.label]
         judge = contender.judge = contender.judge or self._judge()
-        judge.add(base=unit.base_ms, arm=unit.arm_ms)
+        judge.add(base=unit.base, arm=unit.arm)
         self._noise = self._pooled()
         if judge.log_ratios[-1] < -math.log(HOPELESS):
-            reason = f"more than {HOPELESS:g} times slower in its first unit"
+            worse = "slower" if self.limits.objective == "latency" else "the energy"
+            reason = f"more than {HOPELESS:g} times {worse} in its first unit"
             contender.dropped = VariantDropped(unit.label, "hopeless", reason)
 
     @property
@@ -122,4 +123,4 @@ class Screening:
 
     def _judge(self) -> Judge:
         limits = self.limits
-        return Judge(limits.min_effect, SCREEN_ALPHA, quantile=limits.by[0], sentinel=self._sentinel)
+        return Judge(limits.min_effect, SCREEN_ALPHA, quantile=limits.judged_by[0], sentinel=self._sentinel)

@@ -20,12 +20,13 @@ from modelwright.pipeline import (
     BuildResult,
     Layer,
     RecipeChoices,
-    TuneTable,
     resolve_recipe,
 )
 from modelwright.search._accuracy import lost
 from modelwright.search._advice import advice_for, cited, ordered, remembered, spared
 from modelwright.search._answer import tune_result
+from modelwright.search._asked import asked
+from modelwright.search._energy import countable
 from modelwright.search._events import (
     DeviceCrashed,
     DeviceProbed,
@@ -44,13 +45,13 @@ from modelwright.search._events import (
     VariantTried,
 )
 from modelwright.search._journal import SearchJournal
-from modelwright.search._key import question_key, search_folder, search_key
+from modelwright.search._key import search_folder, search_key
 from modelwright.search._machine import TuneSearch
 from modelwright.search._optuna import find_proposer
-from modelwright.search._space import added, chosen, pinned, precision_of, refuse_unknown, single_changes
+from modelwright.search._space import added, chosen, precision_of, single_changes
 from modelwright.search._types import DeviceLostError, TuneInterrupted, TuneOptions, TuneResult
 from modelwright.search._variant import Variant
-from modelwright.search._workshop import Job, Workshop
+from modelwright.search._workshop import Workshop
 from modelwright.store import Store
 from modelwright.targets import Target
 from modelwright.vocabulary import OnProgress, Progress, silent
@@ -79,6 +80,7 @@ def tune(
     """
     tell = on_progress or silent
     job, options = asked(source, target, choices, options, layer)
+    job = replace(job, zones=countable(target, options.limits))
     own = added(options.add)
     with Workshop(job, store, tell) as shop:
         tell(Progress("building the baseline"))
@@ -94,43 +96,6 @@ def tune(
                 fix="allow more axes",
             )
         return _Tuning(shop, variants, advice, options, store, tell).run()
-
-
-def asked(
-    source: OnnxSource | HfSource, target: Target, choices: RecipeChoices, options: TuneOptions, layer: Layer
-) -> tuple[Job, TuneOptions]:
-    """What is tuned and how, with what the recipe says about searching; what can be wrong without a model is said."""
-    recipe = resolve_recipe(source, target, choices, layer)
-    options = _with_table(options, recipe.tune or TuneTable())
-    refuse_unknown(options.axes, options.forbid, options.only, options.add)
-    pins = pinned(recipe.tune.pin if recipe.tune is not None else ())
-    job = Job(source, target, recipe, choices, layer, options.inputs, options.threads, options.limits.by, pins)
-    return job, options
-
-
-def answer_file(
-    source: OnnxSource | HfSource,
-    target: Target,
-    choices: RecipeChoices,
-    options: TuneOptions,
-    *,
-    layer: Layer,
-    store: Store,
-) -> Path:
-    """Where the record of the answer to this very question is noted."""
-    job, options = asked(source, target, choices, options, layer)
-    return search_folder(store) / f"{question_key(job, options)}.answer"
-
-
-def _with_table(options: TuneOptions, table: TuneTable) -> TuneOptions:
-    """What was said to the search, and what the recipe says about searching."""
-    held = [word.partition("=")[0] for word in table.pin]
-    return replace(
-        options,
-        axes=options.axes or table.axes,
-        forbid=(*options.forbid, *table.forbid, *held),
-        add=tuple(dict.fromkeys((*table.add, *options.add))),
-    )
 
 
 class _Tuning:
@@ -318,7 +283,8 @@ class _Tuning:
             return _crashed(variant, reason)
         if number == _FORECAST_AT:
             self.tell(Progress(self._forecast(unit.total_s)))
-        return UnitTaken(turn.label, turn.base_first, unit.base_ms, unit.arm_ms, turn.confirming)
+        energy = ([[mj] for mj in unit.base_mj], [[mj] for mj in unit.arm_mj])
+        return UnitTaken(turn.label, turn.base_first, unit.base_ms, unit.arm_ms, turn.confirming, 0.0, *energy)
 
     def _forecast(self, unit_s: float) -> str:
         arms, budget = len(self.search.alive), self.options.limits.budget_s

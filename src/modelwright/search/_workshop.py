@@ -34,7 +34,7 @@ from modelwright.search._variant import AxisChange, Variant
 from modelwright.stages.optimize import OPTIMIZE, try_passes
 from modelwright.stages.place import PLACE, PlaceParams
 from modelwright.store import Store
-from modelwright.targets import Placement, SessionFacts, Target, target_fails, usable_cpus
+from modelwright.targets import EnergyZone, Placement, SessionFacts, Target, target_fails, usable_cpus
 from modelwright.vocabulary import OnProgress
 
 _WEIGHED = 3
@@ -43,7 +43,8 @@ _WEIGHED = 3
 @dataclass(frozen=True)
 class Job:
     """What is tuned: the model, for which target, with what was said about its recipe (`choices` beside a file, `layer`
-    in it), and what it is fed. `pinned` are settings of every session."""
+    in it), and what it is fed. `pinned` are settings of every session; the energy of `zones` is read, if there are
+    any."""
 
     source: OnnxSource | HfSource
     target: Target
@@ -54,6 +55,7 @@ class Job:
     threads: int | None
     by: tuple[float, ...]
     pinned: tuple[AxisChange, ...] = ()
+    zones: tuple[EnergyZone, ...] = ()
 
 
 class Workshop:
@@ -217,6 +219,7 @@ class Workshop:
         """Sessions of several threads spin on after a run, so bursts are as for them whoever takes part."""
         if self._runner is None:
             plan = measure.unit_plan([self.arm(Variant())], self.job.by)
+            plan = measure.with_energy(plan, self.job.zones) if self.job.zones else plan
             self._runner = measure.UnitRunner(plan, fresh_processes=False)
         return self._runner
 

@@ -12,6 +12,7 @@ from modelwright.targets._binding import (
     session_options,
 )
 from modelwright.targets._catalogue import Catalogue, Device, ExecutionProvider, Soc, catalogue
+from modelwright.targets._energy import EnergyMeter, EnergyZone, energy_zones
 from modelwright.targets._host import Accelerator, Cpu, Host, read_cpu, read_host, usable_cpus
 from modelwright.targets._isa import on_this_host
 from modelwright.targets._placement import (
@@ -69,6 +70,8 @@ __all__ = [
     "DeviceBlock",
     "DeviceOp",
     "DeviceTrace",
+    "EnergyMeter",
+    "EnergyZone",
     "EpAdapter",
     "EpDevice",
     "EpRow",
@@ -100,6 +103,7 @@ __all__ = [
     "adapter_of",
     "bind",
     "catalogue",
+    "energy_zones",
     "explained",
     "installed_plugins",
     "known_targets",

@@ -8,10 +8,11 @@ import pytest
 import modelwright as mw
 from ep.measure import tasks
 from modelwright import worker
-from modelwright.errors import InputError
+from modelwright.errors import ExecutionError, InputError
 from modelwright.search import DeviceLostError, _workshop
 from modelwright.search._workshop import Workshop
-from support import models
+from modelwright.targets import _energy
+from support import models, powercap
 
 
 @pytest.fixture
@@ -79,3 +80,29 @@ def test_what_fails_whatever_the_variant_is_ends_the_search_at_once(model, tmp_p
         mw.tune(model, axes=["precision"], data=str(data), objective="size")
     (journal,) = (tmp_path / "home" / "searches").glob("*.jsonl")
     assert "VariantDropped" not in journal.read_text()
+
+
+def test_energy_is_read_for_every_burst_and_is_what_is_judged(model, tmp_path, monkeypatch):
+    monkeypatch.setenv("MODELWRIGHT_HOME", str(tmp_path / "home"))
+    root = powercap.write(tmp_path / "powercap")
+    monkeypatch.setattr(_energy, "POWERCAP", root)
+    with powercap.moving(root):
+        found = mw.tune(model, axes=["denormals"], objective="energy", budget_s=20)
+    (journal,) = (tmp_path / "home" / "searches").glob("*.jsonl")
+    units = [
+        event for line in journal.read_text().splitlines() if (event := json.loads(line)).get("event") == "UnitTaken"
+    ]
+    assert units
+    for unit in units:
+        assert [len(burst) for burst in unit["base_mj"]] == [1] * len(unit["base_ms"])
+        assert all(burst[0] > 0 for burst in (*unit["base_mj"], *unit["arm_mj"]))
+    assert "energy" in found.sentence or "undecided" in found.sentence or "budget" in found.sentence
+    assert "faster" not in found.sentence
+
+
+def test_without_counters_a_search_for_energy_builds_nothing(model, tmp_path, monkeypatch):
+    monkeypatch.setenv("MODELWRIGHT_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(_energy, "POWERCAP", tmp_path / "none")
+    with pytest.raises(ExecutionError, match="does not tell how much energy"):
+        mw.tune(model, axes=["denormals"], objective="energy")
+    assert not (tmp_path / "home" / "searches").exists()

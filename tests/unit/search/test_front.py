@@ -4,6 +4,7 @@ import pytest
 
 from modelwright.search import TuneRow
 from modelwright.search._front import front_of
+from modelwright.search._limits import TuneLimits
 
 BASE = TuneRow("baseline", "baseline", "", size=100)
 
@@ -13,7 +14,7 @@ def arm(label, middle, half=0.01, word="no gain", size=100, **more):
 
 
 def front(*rows, champion="baseline", timed=True):
-    return front_of(rows, champion, 0.02, timed=timed)
+    return front_of(rows, champion, TuneLimits(1.0), timed=timed)
 
 
 def test_who_is_faster_and_no_larger_leaves_nothing_to_choose():

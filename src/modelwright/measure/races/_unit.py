@@ -16,25 +16,27 @@ from modelwright.measure.races._arm import ReadyArm
 from modelwright.measure.races._outputs import Outputs
 from modelwright.measure.races._schedule import blocks_per_unit, segments
 from modelwright.measure.timing._session_process import SessionProcess
-from modelwright.measure.timing._session_tasks import Bursts, Warm
-from modelwright.targets import SessionFacts
+from modelwright.measure.timing._session_tasks import Bursts, BurstTaken, Warm
+from modelwright.targets import EnergyZone, SessionFacts
 
 Leg = list[list[float]]
 _NS_PER_MS = 1e6
 _NS_PER_S = 1e9
 _BLOCK_BURSTS = 4
+_ENERGY_S = 0.2
 
 
 @dataclass(frozen=True)
 class UnitPlan:
     """A burst lasts so many seconds and so many runs at least. After a switch the guard runs untimed, one run at least:
-    caches are cold. Short bursts are repeated until all of a unit last `bursts_s`."""
+    caches are cold. Short bursts are repeated until all of a unit last `bursts_s`. The energy of `zones` is read."""
 
     burst_s: float = 0.01
     burst_runs: int = 3
     guard_s: float = 0.0
     bursts_s: float = 0.4
     warmup_cap_s: float = 2.0
+    zones: tuple[EnergyZone, ...] = ()
 
 
 SPINNING = UnitPlan(burst_s=0.05, guard_s=0.04)
@@ -47,6 +49,11 @@ def unit_plan(arms: Iterable[ReadyArm], by: Sequence[float] = ()) -> UnitPlan:
     return long_enough(plan, by)
 
 
+def with_energy(plan: UnitPlan, zones: tuple[EnergyZone, ...]) -> UnitPlan:
+    """Bursts in which a counter that moves a thousand times a second is read to half a percent."""
+    return replace(plan, burst_s=max(plan.burst_s, _ENERGY_S), zones=zones)
+
+
 def long_enough(plan: UnitPlan, by: Sequence[float]) -> UnitPlan:
     """A leg is two bursts or more."""
     runs = math.ceil(max((tail_runs(quantile) for quantile in by), default=0) / 2)
@@ -57,7 +64,8 @@ def long_enough(plan: UnitPlan, by: Sequence[float]) -> UnitPlan:
 class UnitRecord:
     """Every sample of one unit, in ns, by burst; the bursts at one place of both legs are neighbours. `arm` None is a
     sentinel: the base against itself. Where a run is too short for the clock a sample is the mean of `batch` runs.
-    `cpu` is where both sessions were kept, None where they were not; `began_at` is in seconds since 1970."""
+    `cpu` is where both sessions were kept, None where they were not; `began_at` is in seconds since 1970.
+    `base_mj` and `arm_mj` are the energy of one run by burst, where it was read."""
 
     number: int
     arm: str | None
@@ -72,6 +80,8 @@ class UnitRecord:
     total_s: float
     cpu: int | None = None
     began_at: float | None = None
+    base_mj: tuple[float, ...] = ()
+    arm_mj: tuple[float, ...] = ()
 
     @property
     def base_ms(self) -> Leg:
@@ -201,12 +211,14 @@ class UnitRunner:
             batch=turns.batch,
             base_warmup_ns=ready[base_slot].warm.runs_ns,
             arm_warmup_ns=ready[arm_slot].warm.runs_ns,
-            base_ns=tuple(bursts[base_slot]),
-            arm_ns=tuple(bursts[arm_slot]),
+            base_ns=tuple(burst.runs_ns for burst in bursts[base_slot]),
+            arm_ns=tuple(burst.runs_ns for burst in bursts[arm_slot]),
             open_s=open_s,
             total_s=time.monotonic() - started,
             cpu=turns.cpu,
             began_at=began_at,
+            base_mj=tuple(burst.mj for burst in bursts[base_slot] if burst.mj is not None),
+            arm_mj=tuple(burst.mj for burst in bursts[arm_slot] if burst.mj is not None),
         )
 
     def _opened(self, arm: ReadyArm, slot: int) -> _Ready:
@@ -224,14 +236,13 @@ class UnitRunner:
         cpu = ready[0].warm.cpu if all(arm.is_one_thread for arm in order) else None
         return _Turns(blocks, batch, cpu)
 
-    def _bursts(
-        self, order: tuple[ReadyArm, ReadyArm], turns: _Turns
-    ) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+    def _bursts(self, order: tuple[ReadyArm, ReadyArm], turns: _Turns) -> tuple[list[BurstTaken], list[BurstTaken]]:
         plan = self._plan
-        taken: tuple[list[tuple[int, ...]], list[tuple[int, ...]]] = ([], [])
+        taken: tuple[list[BurstTaken], list[BurstTaken]] = ([], [])
         for slot, count in segments(turns.blocks):
             with _blamed(order[slot]):
-                bursts = Bursts(count, plan.burst_runs, plan.burst_s, plan.guard_s, turns.batch, turns.cpu)
+                settings = (plan.burst_runs, plan.burst_s, plan.guard_s, turns.batch, turns.cpu, plan.zones)
+                bursts = Bursts(count, *settings)
                 taken[slot].extend(self.process(order[slot], slot).burst(bursts))
         return taken
 

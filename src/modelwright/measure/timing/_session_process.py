@@ -57,7 +57,7 @@ class SessionProcess:
     def warm(self, cap_s: float) -> tasks.Warm:
         return self._ask(tasks.warm_here.call(cap_s), _RUN_S, cap_s).unwrap()
 
-    def burst(self, bursts: tasks.Bursts) -> tuple[tuple[int, ...], ...]:
+    def burst(self, bursts: tasks.Bursts) -> tuple[tasks.BurstTaken, ...]:
         return self._ask(tasks.burst_here.call(bursts), _RUN_S).unwrap()
 
     def leave(self) -> None:

@@ -15,9 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
+from modelwright.errors import ExecutionError
 from modelwright.measure.timing._leg import LegPlan, TimedLoop, measure_leg, tick_ns
 from modelwright.measure.timing._sink import SampleSink
-from modelwright.targets import BoundSession, SessionFacts, SessionSpec, Target, open_session
+from modelwright.targets import (
+    BoundSession,
+    EnergyMeter,
+    EnergyZone,
+    SessionFacts,
+    SessionSpec,
+    Target,
+    open_session,
+)
 from modelwright.worker import task
 
 if TYPE_CHECKING:
@@ -48,7 +57,7 @@ class Opened:
 @dataclass(frozen=True)
 class Bursts:
     """So many bursts, each of at least so many samples and so much time, after a guard that is not timed. A sample is
-    the mean of `batch` runs. They are to stay on one CPU, where it is given."""
+    the mean of `batch` runs. They are to stay on one CPU, where it is given. With `zones` the energy is read too."""
 
     count: int
     runs: int
@@ -56,6 +65,15 @@ class Bursts:
     guard_s: float
     batch: int = 1
     cpu: int | None = None
+    zones: tuple[EnergyZone, ...] = ()
+
+
+@dataclass(frozen=True)
+class BurstTaken:
+    """What each run took, in ns, and one run on average of energy, in mJ, where that was asked for."""
+
+    runs_ns: tuple[int, ...]
+    mj: float | None = None
 
 
 @dataclass(frozen=True)
@@ -124,14 +142,29 @@ def warm_here(cap_s: float) -> Warm:
 
 
 @task
-def burst_here(bursts: Bursts) -> tuple[tuple[int, ...], ...]:
-    """The guard, then the bursts; what each of their runs took, in ns."""
+def burst_here(bursts: Bursts) -> tuple[BurstTaken, ...]:
+    """The guard, then the bursts."""
     session, feeds = _held.taken()
     loop = TimedLoop(session, feeds, SampleSink(), bursts.batch)
     with _kept_on(bursts.cpu):
         loop.at_least(1, round(bursts.guard_s * _NS))
-        taken = [loop.at_least(bursts.runs, round(bursts.burst_s * _NS)) for _ in range(bursts.count)]
-    return tuple(tuple(burst.tolist()) for burst in taken)
+        return tuple(_burst(loop, bursts) for _ in range(bursts.count))
+
+
+def _burst(loop: TimedLoop, bursts: Bursts) -> BurstTaken:
+    meter = EnergyMeter(bursts.zones)
+    meter.start()
+    runs = tuple(loop.at_least(bursts.runs, round(bursts.burst_s * _NS)).tolist())
+    if not bursts.zones:
+        return BurstTaken(runs)
+    taken = meter.taken_mj()
+    if taken <= 0:
+        raise ExecutionError(
+            "the energy of the CPU cannot be measured",
+            cause=f"{bursts.zones[0].counter} did not move during {sum(runs) * bursts.batch / _NS:.2g} s of runs",
+            fix="measure on a machine whose counters count; those of a virtual machine often do not",
+        )
+    return BurstTaken(runs, taken / (len(runs) * bursts.batch))
 
 
 @task

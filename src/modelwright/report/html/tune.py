@@ -40,8 +40,10 @@ def _effects(result: TuneResult, measured: list[TuneRow]) -> tuple[Section, ...]
         return ()
     effect = result.limits.min_effect
     rows = [Interval(row.label, effect_words(row), row.low, row.effect, row.high, _tone(row)) for row in measured]
-    hint = f"than the baseline; grey is ±{100 * effect:g} %, which does not matter; right is faster"
-    return (Section("How much faster", intervals(rows, band=(-effect, effect)), hint),)
+    energy = result.limits.objective == "energy"
+    title, right = ("How much less energy", "takes less") if energy else ("How much faster", "is faster")
+    hint = f"than the baseline; grey is ±{100 * effect:g} %, which does not matter; right {right}"
+    return (Section(title, intervals(rows, band=(-effect, effect)), hint),)
 
 
 def _front(result: TuneResult) -> Section:
