@@ -139,12 +139,12 @@ def tune(
     The baseline is what `build` makes, from a `recipe` too, whose data is used where `data` names none. `axes` are what
     may be done otherwise, `forbid` what may not (an axis or one change), `only` the changes to try, `add` options of
     the EP (`opt.KEY=VALUE`) and entries of the session (`config.KEY=VALUE`) that no axis has. `objective` is what is
-    made small (energy is that of the CPU, where the system tells); `max_memory` (bytes, of a process that opens and runs it) is what a variant may take, `max_latency_ms`
-    what a run of the champion may, by the slowest quantile of `by`. Another precision takes part only with real data,
-    and with `max_drop` only where it is proven to lose no more of the metric of `task` on labelled data. `output` gets
-    the champion. With `on` the search is done on that worker of a cluster. What was measured is kept as it happens: the
-    same call goes on after a kill, `again` starts anew. Raises TuneInterrupted, with where it stood as `partial`, when
-    it ends early.
+    made small (energy: the CPU's, where the system tells); `max_memory` (bytes, of a process that opens and runs it) is
+    what a variant may take, `max_latency_ms` what a run of the champion may, by the slowest quantile of `by`. Another
+    precision takes part only with real data, and with `max_drop` only where it is proven to lose no more of the metric
+    of `task` on labelled data. `output` gets the champion. With `on` the search is done on that worker of a cluster.
+    What was measured is kept as it happens: the same call goes on after a kill, `again` starts anew. Raises
+    TuneInterrupted, with where it stood as `partial`, when it ends early.
     """
     limits = TuneLimits(budget_s, min_effect, alpha, tuple(by), objective, max_memory, max_latency_ms)
     sampled = (data, samples, seed, task, max_drop)

@@ -18,7 +18,7 @@ _DRIVER, _PACKAGE, _MEMORY = "intel-rapl:", "package", "dram"
 _COUNTER, _RANGE = "energy_uj", "max_energy_range_uj"
 _UJ_PER_MJ = 1000.0
 # A CPU at rest takes energy too, and its counter moves a thousand times a second.
-_PATIENCE_S, _LOOK_S = 0.2, 0.005
+_PATIENCE_S, _LOOK_S = 1.0, 0.005
 
 
 @dataclass(frozen=True)

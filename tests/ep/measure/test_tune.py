@@ -9,6 +9,7 @@ import modelwright as mw
 from ep.measure import tasks
 from modelwright import worker
 from modelwright.errors import ExecutionError, InputError
+from modelwright.measure.races import _unit
 from modelwright.search import DeviceLostError, _workshop
 from modelwright.search._workshop import Workshop
 from modelwright.targets import _energy
@@ -86,6 +87,9 @@ def test_energy_is_read_for_every_burst_and_is_what_is_judged(model, tmp_path, m
     monkeypatch.setenv("MODELWRIGHT_HOME", str(tmp_path / "home"))
     root = powercap.write(tmp_path / "powercap")
     monkeypatch.setattr(_energy, "POWERCAP", root)
+    # A thread moves the counters, and may have to wait for a CPU.
+    monkeypatch.setattr(_energy, "_PATIENCE_S", 60.0)
+    monkeypatch.setattr(_unit, "_ENERGY_S", 1.0)
     with powercap.moving(root):
         found = mw.tune(model, axes=["denormals"], objective="energy", budget_s=20)
     (journal,) = (tmp_path / "home" / "searches").glob("*.jsonl")
