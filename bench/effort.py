@@ -2,8 +2,8 @@
 
 Every row is a w8a8 graph from the same float graph and samples: for `cpu` as executed by onnxruntime's integer kernels,
 for `qnn-npu` as it is written. `normal` is without any; the next rows force one technique whether it helps or not;
-`best` is what the product does. SQNR is over the first output of 40 held-out samples; the drop of the task's metric has 95 %
-bounds of resampled pairs; CPU seconds are those of quantizing. `python -m bench.effort [MODEL …]` writes
+`best` is what the product does. SQNR is over the first output of 40 held-out samples; the drop of the task's metric has
+95 % bounds of resampled pairs; CPU seconds are those of quantizing. `python -m bench.effort [MODEL …]` writes
 `bench/results/effort.json`, model by model, and does not measure again what is there of the same stage.
 """
 
@@ -83,7 +83,7 @@ def _made(name: str, whole: Path, params: QuantizeParams, data: DataSource, work
         return {"gains": {item.technique: [item.places, item.decibels, item.kept] for item in outcome.gains}}
     source = CalibrationSamples(samples(data, load(whole), params.samples), random=False)
     trial = quantize_with((name,), whole, steps_of(params.precision)[0], params, source, work)
-    save(trial.result.model, work)
+    save(trial.model, work)
     return {"places": trial.places} if trial.places else None
 
 

@@ -160,7 +160,8 @@ def quantize_node(
 
 def calibrated(params: QuantizeParams) -> bool:
     """Does it look at samples?"""
-    return any(step.kind == "static" for step in steps_of(params.precision))
+    kinds = {step.kind for step in steps_of(params.precision)}
+    return "static" in kinds or ("int4" in kinds and params.effort == "best")
 
 
 def calibration_rows(recipe: Recipe) -> int:

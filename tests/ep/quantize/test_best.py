@@ -225,9 +225,9 @@ class TestKeeping:
         left = {(): 1.0, ("worse",): 1.2, ("good",): 0.5, ("good", "hardly"): 0.499, ("good", "more"): 0.25}
         attempts = {kept: EffortTrial(kept, 0 if "idle" in kept else 3) for kept in (*left, ("good", "idle"))}
         found, gains = best_of(
-            ("worse", "good", "hardly", "idle", "more"), attempts.__getitem__, lambda item: left[item.result]
+            ("worse", "good", "hardly", "idle", "more"), attempts.__getitem__, lambda item: left[item.model]
         )
-        assert found.result == ("good", "more")
+        assert found.model == ("good", "more")
         assert [(item.technique, item.kept) for item in gains] == [
             ("worse", False), ("good", True), ("hardly", False), ("more", True),
         ]  # fmt: skip
@@ -255,3 +255,43 @@ class TestKeeping:
         outcome = run_quantize(saved(network("relu"), tmp_path), str(tmp_path / "out"), params, data)
         assert outcome.gains == ()
         assert why in " ".join(outcome.warnings)
+
+
+class TestInt4:
+    """4-bit weights: the same rounding inside of blocks that stay as they are."""
+
+    @pytest.mark.parametrize(("inputs", "symmetric"), [(64, True), (80, False)])
+    def test_blocks_and_scales_stay_and_the_outputs_lose_less(self, tmp_path, inputs, symmetric):
+        make = Builder(5)
+        make.add("MatMul", ["x", make.weight("w", inputs, 16)], "y")
+        model = make.model([floats("x", 4, inputs)], [floats("y", 4, 16)])
+        mixed = drawing(1).standard_normal((32, 4, 6)) @ drawing(2).standard_normal((6, inputs))
+        rows = (mixed + 0.05 * drawing(3).standard_normal(mixed.shape)).astype(np.float32)
+        made, noise = {}, {}
+        for effort in ("normal", "best"):
+            work = tmp_path / effort
+            work.mkdir()
+            np.savez(tmp_path / "data.npz", x=rows)
+            params = QuantizeParams("int4", samples=24, block_size=32, effort=effort, symmetric_weights=symmetric)
+            data = DataSource(Data(str(tmp_path / "data.npz")))
+            outcome = run_quantize(saved(model, tmp_path), str(work), params, data)
+            made[effort] = {
+                item.name: onnx.numpy_helper.to_array(item) for item in onnx.load(work / "model.onnx").graph.initializer
+            }
+            sessions = [ort.InferenceSession(str(path)) for path in (tmp_path / "float.onnx", work / "model.onnx")]
+            whole, found = (np.stack([run.run(None, {"x": row})[0] for row in rows[24:]]) for run in sessions)
+            noise[effort] = np.square(whole - found).sum()
+        changed = [name for name, values in made["normal"].items() if not np.array_equal(values, made["best"][name])]
+        assert changed == ["w_Q4"]
+        assert [(gain.technique, gain.kept) for gain in outcome.gains] == [("rounding", True)]
+        assert noise["best"] < 0.5 * noise["normal"]
+
+    def test_made_up_samples_are_not_learnt_from(self, tmp_path):
+        make = Builder(5)
+        make.add("MatMul", ["x", make.weight("w", 64, 16)], "y")
+        model = make.model([floats("x", 4, 64)], [floats("y", 4, 16)])
+        (tmp_path / "out").mkdir()
+        params = QuantizeParams("int4", effort="best")
+        outcome = run_quantize(saved(model, tmp_path), str(tmp_path / "out"), params, DataSource())
+        assert outcome.gains == ()
+        assert "made-up samples teach nothing" in " ".join(outcome.warnings)

@@ -10,9 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from modelwright._dataclass import dataclass
-from modelwright.stages.quantize._model import Prepared, open_model, prepare
+from modelwright.stages.quantize._int4 import quantize_int4
+from modelwright.stages.quantize._int4_rounded import round_int4
+from modelwright.stages.quantize._model import Prepared, copied, open_model, prepare
+from modelwright.stages.quantize._moments import learn, readings
 from modelwright.stages.quantize._noise import NoiseMeter
 from modelwright.stages.quantize._params import Gain, QuantizeParams
 from modelwright.stages.quantize._precision import Step
@@ -24,9 +28,13 @@ from modelwright.worker import progress
 if TYPE_CHECKING:
     pass
 
+if TYPE_CHECKING:
+    import onnx
+
 RANGES, ROUNDING = "ranges", "rounding"
 SEAMS: tuple[SeamKind, ...] = ("smoothing", "equalization")
 TECHNIQUES = (*SEAMS, RANGES, ROUNDING)
+FLOAT_BITS = 24
 # Less is not told from chance.
 _LEAST_DB = 0.1
 
@@ -35,8 +43,9 @@ _LEAST_DB = 0.1
 class EffortTrial:
     """What some techniques made together, and at how many places the last of them had something to do."""
 
-    result: StaticResult
+    model: onnx.ModelProto
     places: int
+    result: StaticResult | None = None
 
 
 def quantize_best(
@@ -49,8 +58,31 @@ def quantize_best(
         return quantize_with(techniques, model, step, params, source, workdir)
 
     offered = [name for name in TECHNIQUES if name != RANGES or params.method == "minmax"]
-    found, gains = best_of(offered, attempt, lambda item: meter.noise(item.result.model))
+    found, gains = best_of(offered, attempt, lambda item: meter.noise(item.model))
+    assert found.result is not None, "every static attempt has one"
     return found.result, gains
+
+
+def int4_best(
+    model: Path, prepared: Prepared, params: QuantizeParams, source: CalibrationSamples, workdir: Path
+) -> tuple[onnx.ModelProto, tuple[Gain, ...]]:
+    """4-bit weights with all that lessens their noise; activations stay float, so factors only serve the weights."""
+    meter = NoiseMeter.of(prepared.model, source.samples, workdir)
+
+    def attempt(techniques: tuple[str, ...]) -> EffortTrial:
+        ready = prepare(open_model(str(model)), workdir, integers=True, raise_opset=False)
+        places = smooth(ready, "smoothing", FLOAT_BITS, source.samples, workdir) if "smoothing" in techniques else 0
+        bare = copied(ready.model)
+        products = {node.name for node in bare.graph.node if node.op_type == "MatMul"} - {*params.nodes_to_exclude}
+        ready.weights.attach(ready.model)
+        made = quantize_int4(ready.model, params)
+        if ROUNDING in techniques:
+            learnt = learn(bare, readings(bare, products), source.samples, workdir)
+            places = round_int4(made, learnt, lambda name: ready.weights.read(bare, name))
+        return EffortTrial(made, places)
+
+    found, gains = best_of(("smoothing", ROUNDING), attempt, lambda item: meter.noise(item.model))
+    return found.model, gains
 
 
 def quantize_with(
@@ -70,7 +102,7 @@ def quantize_with(
     chosen = replace(params, method="mse") if RANGES in techniques else params
     result = quantize_static(ready, step, chosen, source, workdir, compensate=ROUNDING in techniques)
     counts = {RANGES: result.calibration.tensors, ROUNDING: result.rounded}
-    return EffortTrial(result, counts.get(techniques[-1], places) if techniques else 0)
+    return EffortTrial(result.model, counts.get(techniques[-1], places) if techniques else 0, result)
 
 
 def best_of(

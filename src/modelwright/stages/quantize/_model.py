@@ -75,6 +75,13 @@ def prepare(graph: Graph, workdir: Path, *, integers: bool, raise_opset: bool) -
     return Prepared(model, weights)
 
 
+def copied(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Small, while the weights are outside."""
+    found = onnx.ModelProto()
+    found.CopyFrom(model)
+    return found
+
+
 def opset_of(model: onnx.ModelProto) -> int:
     return next((item.version for item in model.opset_import if item.domain in ("", "ai.onnx")), 1)
 

@@ -13,7 +13,7 @@ from modelwright._lazy import lazy
 from modelwright.data import DataSource, samples
 from modelwright.errors import InputError
 from modelwright.graph import Graph, load, shared, summary
-from modelwright.stages.quantize._best import quantize_best
+from modelwright.stages.quantize._best import int4_best, quantize_best
 from modelwright.stages.quantize._check import (
     NarrowProducts,
     narrow_products,
@@ -106,8 +106,12 @@ def _transform(
     kind = steps[0].kind
     prepared = prepare(graph, folder, integers=kind not in ("none", "fp16"), raise_opset=kind == "static")
     facts.warnings += check_scope(prepared.model, params)
-    if source is not None:
-        thorough = _thorough(params, source, facts)
+    thorough = source is not None and _thorough(params, source, facts)
+    done = 1 if source is not None else 0
+    if source is not None and kind == "int4" and thorough:
+        model, facts.gains = int4_best(graph.path, prepared, params, source, folder)
+        model = _retyped(model, folder)
+    elif source is not None and kind == "static":
         if thorough:
             result, facts.gains = quantize_best(graph.path, prepared, steps[0], params, source, folder)
         else:
@@ -118,8 +122,8 @@ def _transform(
         facts.warnings += [*_sample_warnings(result.calibration), *result.warnings]
     else:
         prepared.weights.attach(prepared.model)
-        model = prepared.model
-    for step in steps[1 if source is not None else 0 :]:
+        model, done = prepared.model, 0
+    for step in steps[done:]:
         progress(f"converting to {step.label}")
         model = _apply(model, step, params, folder, facts)
     return model
@@ -151,7 +155,8 @@ def _retyped(model: onnx.ModelProto, folder: Path) -> onnx.ModelProto:
 def _source(
     graph: Graph, steps: tuple[Step, ...], params: QuantizeParams, calibration: DataSource | None
 ) -> CalibrationSamples | None:
-    if steps[0].kind != "static":
+    wanted = steps[0].kind == "int4" and params.effort == "best" and calibration is not None
+    if steps[0].kind != "static" and not wanted:
         return None
     if calibration is None:
         raise InputError(

@@ -14,7 +14,7 @@ from modelwright.stages.quantize._bias import correct_biases, products
 from modelwright.stages.quantize._gelu import fuse_gelu
 from modelwright.stages.quantize._histogram import histograms, mse_range, percentile_range
 from modelwright.stages.quantize._islands import Widths, island_widths
-from modelwright.stages.quantize._model import Prepared, opset_of
+from modelwright.stages.quantize._model import Prepared, copied, opset_of
 from modelwright.stages.quantize._moments import learn, readings
 from modelwright.stages.quantize._overrides import PairScope, adapters, quant_type, tensor_overrides
 from modelwright.stages.quantize._pairs import integer_nodes, keep_needed_pairs
@@ -127,7 +127,7 @@ def quantize_static(
     ranges = {name: item for name, item in ranges.items() if name not in wide}
     progress("quantizing weights")
     rounding = readings(prepared.model, working - excluded) if compensate else ()
-    bare = _copy(prepared.model) if rounding else None
+    bare = copied(prepared.model) if rounding else None
     prepared.weights.attach(prepared.model)
     integers = integer_nodes(prepared.model.graph, operators, excluded)
     kept = {*observed.means, *(item.node for item in rounding)}
@@ -211,13 +211,6 @@ def _bits(tensor: str, step: Step, params: QuantizeParams, between: Widths) -> i
         return 8 if tensor in between.converted else WIDE
     own = {item.tensor: item.dtype for item in params.overrides}
     return 16 if own.get(tensor, step.activations).endswith("16") else 8
-
-
-def _copy(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Small, while the weights are outside."""
-    found = onnx.ModelProto()
-    found.CopyFrom(model)
-    return found
 
 
 def _weights_of(model: onnx.ModelProto, nodes: Container[str]) -> list[onnx.TensorProto]:
