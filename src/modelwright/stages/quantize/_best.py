@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
-from typing import TYPE_CHECKING
 
 from modelwright._dataclass import dataclass
 from modelwright.stages.quantize._int4 import quantize_int4
