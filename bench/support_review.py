@@ -28,9 +28,9 @@ from modelwright.support import this_tool
 NAME, WANTED, FAMILIES, SEEDS = "support_review", 20, 10, 2
 _GRAPHS = (
     "bert", "vit", "resnet", "convnext", "distilbert", "electra",
-    "roberta", "layoutlm", "segformer", "wav2vec2", "clip",
+    "roberta", "layoutlm", "segformer", "wav2vec2",
 )  # fmt: skip
-_HALVED = ("bert", "vit", "resnet")
+_HALVED = ("bert", "vit", "resnet", "electra", "distilbert", "roberta", "segformer")
 _CONFIGURED = ("bert", "resnet", "vit", "t5", "electra", "convnext", "distilbert", "bart", "qwen3", "segformer")
 _MAKE = """
 import json, sys, modelwright as mw
@@ -73,13 +73,18 @@ def summed(rows: list[dict[str, Any]]) -> dict[str, Any]:
     good = [row for row in rows if row["verdict"] == "approve"]
     families = sorted({row["family"] for row in good})
     pinned = sum(row["cpus_of_the_run"] == 1 for row in good)
+    ratio = sum(row["review_cpu_s"] for row in good) / max(1e-9, sum(row["run_cpu_s"] for row in good))
     return {
         "contributions": len(rows),
         "approved": len(good),
         "families": families,
         "on_another_number_of_cpus": pinned,
+        "review_to_run_cpu": round(ratio, 2),
         "rows": sorted(rows, key=lambda row: str(row["contribution"])),
-        "met": len(good) == len(rows) >= WANTED and len(families) >= FAMILIES and pinned * 2 >= len(rows),
+        "met": len(good) == len(rows) >= WANTED
+        and len(families) >= FAMILIES
+        and pinned * 2 >= len(rows)
+        and ratio <= 2,
     }
 
 

@@ -68,6 +68,8 @@ def run(*names: str) -> dict[str, Any]:
             row |= {"left_out": str(error)}
         except WrightError as error:
             row |= {"refused": f"{error.problem}: {error.cause}", "exit": error.exit_code}
+        # Somebody else may have run another trial meanwhile.
+        rows = {row["trial"]: row for row in written.read(NAME).get("rows", [])}
         rows[name] = {**row, "seconds": round(time.monotonic() - began, 1)}
         sys.stderr.write(json.dumps(rows[name]) + "\n")
         written.write(NAME, summed(rows))

@@ -28,6 +28,7 @@ EVIDENCE = "evidence.jsonl"
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "urn:modelwright:support-evidence:1"
 _LONGEST_LINE = 32 << 20
+_MOST_BYTES, _MOST_FLAWS = 256 << 20, 1000
 _PACKAGE = Path(__file__).parents[1]
 _ENTRIES = _PACKAGE / "recipes"
 _SHIPPED = (".py", ".toml", ".json", ".typed")
@@ -200,7 +201,10 @@ def read_evidence(folder: Path) -> EvidenceFile:
     statements: list[Statement] = []
     flaws: list[EvidenceFlaw] = []
     torn, previous, seen = False, None, set[str]()
+    _require_readable(folder / EVIDENCE)
     for number, line in enumerate(_lines(folder / EVIDENCE), 1):
+        if len(flaws) >= _MOST_FLAWS:
+            break  # nobody reads more of them, and a file of nothing else would fill the memory
         if not line.endswith(b"\n") and len(line) < _LONGEST_LINE:
             torn = True
             continue
@@ -302,6 +306,19 @@ def _form(subject: Sequence[StatementSubject], predicate: SupportPredicate) -> d
 
 def _id(form: Mapping[str, Any]) -> str:
     return _json.digest({name: value for name, value in form.items() if name != "id"})
+
+
+def _require_readable(path: Path) -> None:
+    try:
+        size = path.stat().st_size
+    except OSError:
+        return  # whoever opens it says why
+    if size > _MOST_BYTES:
+        raise InputError(
+            f"{path} is too large to be evidence",
+            cause=f"it has {size / 1e6:,.0f} MB, and a statement takes some kilobytes",
+            fix="run it into a new folder",
+        )
 
 
 def _lines(path: Path) -> Iterator[bytes]:

@@ -148,3 +148,16 @@ def test_no_file_is_no_evidence(tmp_path):
 def test_the_tool_is_known_by_content_and_not_by_its_version():
     assert len(this_tool().digest) == 64
     assert this_tool().digest == this_tool().digest
+
+
+def test_a_gigabyte_is_no_evidence_and_is_not_read(tmp_path):
+    with (tmp_path / EVIDENCE).open("wb") as file:
+        file.truncate(1 << 30)
+    with pytest.raises(InputError, match="too large to be evidence") as found:
+        read_evidence(tmp_path)
+    assert "1,074 MB" in found.value.cause
+
+
+def test_a_file_of_nothing_but_flaws_takes_no_more_room_than_a_thousand_of_them(tmp_path):
+    (tmp_path / EVIDENCE).write_bytes(b"{}\n" * 100_000)
+    assert len(read_evidence(tmp_path).flaws) == 1000
