@@ -47,14 +47,22 @@ def file_digest(path: Path) -> str:
     before = stamp_of(path)
     if before.size <= SMALL or not _has_change_time(before):
         return _fs.hash_file(path)
-    real = str(path.resolve())
-    stamp, _, known = (_seen.get(real) or _recall(real)).partition(" ")
-    if stamp == str(before) and DIGEST.fullmatch(known):
+    known = known_digest(path, before)
+    if known is not None:
         return known
     digest = _fs.hash_file(path)
     if stamp_of(path) == before and _settled(before):
-        _remember(real, f"{before} {digest}")
+        _remember(str(path.resolve()), f"{before} {digest}")
     return digest
+
+
+def known_digest(path: Path, now: Stamp) -> str | None:
+    """The digest of a large file that looks as it did when it was last hashed; None where it has to be hashed."""
+    if now.size <= SMALL or not _has_change_time(now):
+        return None
+    real = str(path.resolve())
+    stamp, _, known = (_seen.get(real) or _recall(real)).partition(" ")
+    return known if stamp == str(now) and DIGEST.fullmatch(known) else None
 
 
 def remember(path: Path, digest: str, sealed: Stamp) -> None:

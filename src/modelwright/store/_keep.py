@@ -12,12 +12,13 @@ from modelwright._dataclass import dataclass
 from modelwright.errors import StoreError
 from modelwright.store import _fs
 from modelwright.store._blobs import Staged
-from modelwright.store._digests import SMALL
+from modelwright.store._digests import SMALL, known_digest
 from modelwright.store._key import Key
 from modelwright.store._manifest import make_manifest
 from modelwright.store._materialize import damaged
 from modelwright.store._names import check_names
 from modelwright.store._session import Session, fresh_name
+from modelwright.store._stamp import stamp_of
 from modelwright.store._types import Artifact, Entry, FileEntry, JsonValue
 
 
@@ -94,7 +95,17 @@ def _stage(source: Path, work: Path, *, move: bool) -> Staged:
         _fs.chmod(source, _fs.WRITABLE)  # a producer may leave it read-only
         return _seal(source, _fs.hash_file(source))
     target = work / fresh_name()
-    return _seal(target, _fs.copy_hashed(source, target))
+    return _seal(target, _copied(source, target))
+
+
+def _copied(source: Path, target: Path) -> str:
+    """The digest of the copy. What was hashed before, and not written to until it was copied, is not hashed again."""
+    before = stamp_of(source)
+    known = known_digest(source, before)
+    if known is None:
+        return _fs.copy_hashed(source, target)
+    _fs.copy(source, target)
+    return known if stamp_of(source) == before else _fs.hash_file(target)
 
 
 def _stage_bytes(data: bytes, work: Path) -> Staged:

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from modelwright.store import _digests, _fs, _stamp, file_digest
+from modelwright.store import Store, _digests, _fs, _stamp, file_digest, stage_key
 
 
 @pytest.fixture
@@ -94,3 +94,29 @@ def test_what_is_remembered_stays_small(large, hashed, monkeypatch, tmp_path):
 def test_a_home_that_cannot_be_written_only_costs_time(large, hashed, monkeypatch):
     monkeypatch.setenv("MODELWRIGHT_HOME", "/proc/nowhere")
     assert file_digest(large) == sha256(large)
+
+
+def kept(store, path):
+    key = stage_key(stage="x", version="1", libraries={}, inputs={}, params=path.name)
+    (file,) = store.put({"weights": path}, key=key, roles={"weights": "model"}).files
+    return file.digest
+
+
+def test_what_was_hashed_to_name_it_is_not_hashed_again_to_keep_it(large, hashed, tmp_path):
+    with Store(tmp_path / "store") as store:
+        assert file_digest(large) == kept(store, large)
+    assert hashed == ["weights"]
+
+
+def test_a_file_that_changes_while_it_is_copied_is_kept_under_the_name_of_the_copy(
+    large, hashed, tmp_path, monkeypatch
+):
+    before, real = file_digest(large), _fs.copy
+
+    def changed_first(source, target):
+        source.write_bytes(b"other" + source.read_bytes()[5:])
+        real(source, target)
+
+    monkeypatch.setattr(_fs, "copy", changed_first)
+    with Store(tmp_path / "store") as store:
+        assert kept(store, large) == sha256(large) != before
