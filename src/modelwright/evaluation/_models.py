@@ -11,7 +11,7 @@ from modelwright.evaluation._types import EvalSide
 from modelwright.models import HfSource
 from modelwright.stages.decode import DECODER_IDS, Parts, open_parts, same_arrays
 from modelwright.stages.export import ExportParams
-from modelwright.targets import SessionFacts, SessionTensor, open_session, parse_target
+from modelwright.targets import CALM, SessionFacts, SessionTensor, open_session, parse_target
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,7 +52,7 @@ class Side:
 class OnnxModel:
     def __init__(self, side: Side) -> None:
         assert isinstance(side.model, str)
-        self._session = open_session(side.model, parse_target(side.target))
+        self._session = open_session(side.model, parse_target(side.target), CALM)
         self.longest: int | None = None
         self.inputs: Sequence[SessionTensor] = self._session.inputs
         self.bound = _bound(side.name, self._session.facts)
@@ -69,7 +69,7 @@ class SeveralGraphs:
 
     def __init__(self, side: Side) -> None:
         assert isinstance(side.model, Parts)
-        self._model = open_parts(side.model, lambda path: open_session(path, parse_target(side.target)))
+        self._model = open_parts(side.model, lambda path: open_session(path, parse_target(side.target), CALM))
         self.longest = self._model.longest
         self.inputs = self._model.inputs
         self.bound = _bound(side.name, self._model.first.facts, self._model.second.facts)

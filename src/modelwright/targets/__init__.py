@@ -3,6 +3,7 @@
 from modelwright.targets._alive import target_fails
 from modelwright.targets._assignment import mapped_data
 from modelwright.targets._binding import (
+    CALM,
     Binding,
     GraphOptimization,
     NotBound,
@@ -56,6 +57,7 @@ from modelwright.targets.eps import (
 )
 
 __all__ = [
+    "CALM",
     "LIBRARIES_VARIABLE",
     "Accelerator",
     "AssignedGroup",

@@ -66,6 +66,10 @@ class SessionSpec:
             )
 
 
+CALM = SessionSpec(config={"session.intra_op.allow_spinning": "0"})
+"""As a user will run it, but without threads that spin between two operators: for answers, not for times."""
+
+
 @dataclass(frozen=True, eq=False)
 class Binding:
     """One EP on one device. `device` is onnxruntime's own object, None where the EP is part of the wheel."""

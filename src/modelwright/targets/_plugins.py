@@ -7,6 +7,7 @@ import importlib.metadata
 import os
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from modelwright._dataclass import dataclass
@@ -55,7 +56,7 @@ def _packaged() -> list[Plugin]:
     replacing = {ep.package for ep in catalogue().eps if ep.delivery != "plugin"}
     replacing |= {ep.flavour for ep in catalogue().eps if ep.flavour}
     found: dict[str, Plugin] = {}
-    for distribution in importlib.metadata.distributions():
+    for distribution in _distributions():
         name = re.sub(r"[-_.]+", "-", distribution.name or "").lower()
         if name.startswith("onnxruntime-") and name not in replacing | _COMPANIONS and name not in found:
             found[name] = Plugin(
@@ -65,6 +66,14 @@ def _packaged() -> list[Plugin]:
                 search_path=str(distribution.locate_file("")),
             )
     return sorted(found.values(), key=lambda plugin: plugin.label)
+
+
+def _distributions() -> Iterator[importlib.metadata.Distribution]:
+    """Packages that could be one, in the order of the import path, by the names of their folders: a session that is
+    opened asks for them, and the metadata of all that is installed takes longer to read than most models."""
+    for place in sys.path:
+        for folder in sorted(Path(place).glob("onnxruntime[-_]*.*-info")):
+            yield importlib.metadata.Distribution.at(folder)
 
 
 def _named_by_user() -> list[Plugin]:

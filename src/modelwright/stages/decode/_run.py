@@ -25,8 +25,8 @@ from modelwright.stages.decode._types import (
 from modelwright.stages.decode._writing import Writing
 from modelwright.stages.validate import is_quantized
 from modelwright.targets import (
+    CALM,
     BoundSession,
-    SessionSpec,
     open_as_meant,
     open_session,
     parse_target,
@@ -44,7 +44,6 @@ REPORT = "agreement.json"
 # Two scores that are closer than this share of their spread are a tie: any rounding may turn it.
 _TIE = 0.05
 _MOST_BYTES = 1 << 30
-_CALM = SessionSpec(config={"session.intra_op.allow_spinning": "0"})
 
 
 @task
@@ -85,7 +84,7 @@ def _agreement(params: AgreeParams, data: DataSource, texts: tuple[WrittenText, 
 
 
 def _open(path: str) -> BoundSession:
-    return open_session(path, parse_target("cpu"), _CALM)
+    return open_session(path, parse_target("cpu"), CALM)
 
 
 def _given(data: DataSource, model: Decoder, count: int) -> Iterator[Feeds]:

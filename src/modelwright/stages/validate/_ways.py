@@ -16,8 +16,8 @@ from modelwright.stages.validate._listed import picked_outputs
 from modelwright.stages.validate._outputs import Asked, Outputs, parity
 from modelwright.stages.validate._types import CLOSE, Fidelity, Kernels, OutputParity, Way
 from modelwright.targets import (
+    CALM,
     BoundSession,
-    SessionSpec,
     open_as_meant,
     open_as_written,
     open_exact,
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 else:
     ort = lazy("onnxruntime")
 
-# As a user will run it, but without threads that spin between two operators.
-_CALM = SessionSpec(config={"session.intra_op.allow_spinning": "0"})
 # Less than this is rounding: the two ways add up in another order.
 _MUCH_DB = 3.0
 # Of the weights that all runs together read, and of the answers that are kept; a few samples there are always.
@@ -69,7 +67,7 @@ def both_ways(candidate: str, reference: str, asked: Asked) -> Ways:
     asked = replace(asked, feeds=asked.feeds[: len(wanted)], picked=picked_outputs(shared(reference)))
     feeds, gate, count = asked.feeds, asked.gate, len(wanted)
     progress("running the artifact", 0.4)
-    executed = parity(wanted, _answers(open_session(candidate, parse_target("cpu"), _CALM), feeds), asked)
+    executed = parity(wanted, _answers(open_session(candidate, parse_target("cpu"), CALM), feeds), asked)
     if not facts(candidate).quantized:
         alone = Fidelity(None, None, "nothing is quantized")
         return Ways(executed, "as executed", fidelity(executed), alone, samples=count, engine=_engine())
