@@ -464,6 +464,15 @@ FIRES: Mapping[str, Callable[[], onnx.ModelProto]] = {
     "remove_identity": lambda: simple("a = Identity(x) y = Relu(a)"),
     "remove_dropout": lambda: simple("a = Dropout(x) y = Relu(a)"),
     "lift_constants": lambda: simple("k = Constant<value_float=2.0>() y = Mul(x, k)"),
+    "reduce_fewer_axes": lambda: graph(
+        "(float[2,3,1,8] x) => (float[1,3,1,1] y) { m = ReduceMean<axes=[-1,-2]>(x) y = ReduceSum(m, axes) }",
+        axes=i64(0, 3),
+    ),
+    "swish_in_one_batch": lambda: graph(
+        "(float[2,3,8] x) => (float[2,3,8] y) <float[2,3,8] n> "
+        "{ n = LayerNormalization(x, g) s = Sigmoid(n) y = Mul(n, s) }",
+        g=(8,),
+    ),
     "lower_rank_transpose": lambda: graph(
         "(float[1,8,6] x) => (float[1,6,8] y) <float[1,2,4,2,3] r, float[1,2,3,2,4] t> "
         "{ r = Reshape(x, a) t = Transpose<perm=[0,3,4,1,2]>(r) y = Reshape(t, b) }",

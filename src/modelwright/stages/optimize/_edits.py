@@ -13,7 +13,8 @@ from modelwright.stages.optimize._cleanup import (
     remove_unused,
 )
 from modelwright.stages.optimize._doubles import narrow_doubles
-from modelwright.stages.optimize._shapes import lower_rank_transpose, static_split_to_slice
+from modelwright.stages.optimize._narrow import swish_in_one_batch
+from modelwright.stages.optimize._shapes import lower_rank_transpose, reduce_fewer_axes, static_split_to_slice
 from modelwright.stages.optimize._surgery import clamp_infinities, clamp_mask_constants, drop_isnan_guard
 from modelwright.stages.optimize._table import outside_pass
 from modelwright.stages.optimize._unfuse import unfuse_conv, unfuse_gemm, unfuse_matmul
@@ -30,6 +31,8 @@ _EDITS: Mapping[str, Callable[[ir.Model], int]] = {
         remove_identity,
         remove_dropout,
         lift_constants,
+        reduce_fewer_axes,
+        swish_in_one_batch,
         lower_rank_transpose,
         static_split_to_slice,
         dedupe_initializers,

@@ -14,12 +14,15 @@ from modelwright.stages.optimize._unfuse import constant
 if TYPE_CHECKING:
     import numpy as np
     import onnx_ir as ir
+    import onnx_ir.passes.common as common
 else:
     np = lazy("numpy")
     ir = lazy("onnx_ir")
+    common = lazy("onnx_ir.passes.common")
 
 _HIGH_RANK = 5
 _FIRST_OPSET_WITH_SLICE_INPUTS = 10
+_REDUCTIONS = frozenset(f"Reduce{kind}" for kind in ("L1", "L2", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum"))
 
 
 def lower_rank_transpose(model: ir.Model) -> int:
@@ -32,6 +35,17 @@ def static_split_to_slice(model: ir.Model) -> int:
     if model.opset_imports.get("", 1) < _FIRST_OPSET_WITH_SLICE_INPUTS:
         return 0
     return sum(_slice_up(node) for node in list(every_node(model)) if _is(node, "Split"))
+
+
+def reduce_fewer_axes(model: ir.Model) -> int:
+    """Axes of size 1 are left out of reductions over others: what is left has the same numbers in it.
+
+    `AdaptiveAvgPool1d` becomes Transpose, Unsqueeze and ReduceMean over both axes, and of these QNN's compiler makes
+    something else in 16 bits (`tests/ep/quantize/test_npu_faults.py`).
+    """
+    found = [node for node in every_node(model) if node.op_type in _REDUCTIONS and not node.domain]
+    learn_shapes(model, [node.inputs[0] for node in found if len(_axes(node) or ()) > 1])
+    return sum(_spare(node) for node in found)
 
 
 def merged_axes(dims: Sequence[int], perm: Sequence[int]) -> tuple[list[int], list[int]]:
@@ -81,16 +95,21 @@ def _around(transpose: ir.Node) -> tuple[ir.Node | None, ir.Node | None]:
 
 def _aim(reshape: ir.Node, dims: Sequence[int]) -> None:
     """Let a Reshape produce `dims`; its old target may be shared, so it gets a constant of its own."""
-    output = reshape.outputs[0]
-    target = constant("shape", np.array(dims, np.int64))
-    target.name, target.outputs[0].name = f"{output.name}_shape_node", f"{output.name}_shape"
-    owner = reshape.graph
+    _give(reshape, "shape", dims)
+    reshape.attributes.pop("allowzero", None)
+    reshape.outputs[0].shape = ir.Shape(dims)
+
+
+def _give(node: ir.Node, word: str, values: Sequence[int]) -> None:
+    """Let these be the second input of a node."""
+    output = node.outputs[0].name
+    found = constant(word, np.array(values, np.int64))
+    found.name, found.outputs[0].name = f"{output}_{word}_node", f"{output}_{word}"
+    owner = node.graph
     if owner is None:
         raise ValueError("a node outside any graph cannot be rewritten")
-    owner.insert_before(reshape, target)
-    reshape.replace_input_with(1, target.outputs[0])
-    reshape.attributes.pop("allowzero", None)
-    output.shape = ir.Shape(dims)
+    owner.insert_before(node, found)
+    node.replace_input_with(1, found.outputs[0])
 
 
 def _slice_up(split: ir.Node) -> int:
@@ -131,6 +150,39 @@ def _part_sizes(split: ir.Node) -> list[int] | None:
         return None
     size = math.ceil(length / len(split.outputs))
     return [min(size, length - start) for start in range(0, size * len(split.outputs), size)]
+
+
+def _spare(reduction: ir.Node) -> int:
+    source, axes = reduction.inputs[0], _axes(reduction)
+    sizes = None if source is None else source.shape
+    if sizes is None or not axes or not reduction.attributes.get_int("keepdims", 1):
+        return 0
+    kept = [axis for axis in axes if sizes[axis] != 1]
+    if not kept or len(kept) == len(axes):
+        return 0
+    _reduce_over(reduction, kept)
+    return 1
+
+
+def _axes(reduction: ir.Node) -> list[int] | None:
+    if len(reduction.inputs) > 1 and reduction.inputs[1] is not None:
+        tensor = ir.convenience.get_const_tensor(reduction.inputs[1])
+        return None if tensor is None else [int(axis) for axis in tensor.numpy().reshape(-1)]
+    return list(reduction.attributes.get_ints("axes", ()))
+
+
+def _reduce_over(reduction: ir.Node, axes: list[int]) -> None:
+    """Its axes may be shared, so it gets a constant of its own."""
+    if "axes" in reduction.attributes:
+        reduction.attributes["axes"] = ir.AttrInt64s("axes", axes)
+    else:
+        _give(reduction, "axes", axes)
+
+
+def learn_shapes(model: ir.Model, values: Sequence[ir.Value | None]) -> None:
+    """Let the model say the sizes of these, where it does not and they follow from its inputs."""
+    if any(value is not None and value.shape is None for value in values):
+        common.ShapeInferencePass()(model)
 
 
 def static_shape(value: ir.Value) -> list[int] | None:

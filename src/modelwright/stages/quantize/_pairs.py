@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.stages.quantize._order import drop_named, names_read
-from modelwright.stages.quantize._scope import LOOKED_UP
+from modelwright.stages.quantize._scope import CLAMPS, LOOKED_UP
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,8 +42,6 @@ _MOVES = frozenset(
         "Unsqueeze",
     }
 )
-# The quantizer deletes these where the range of the pair behind them does the clamping.
-_CLAMPS = frozenset({"Clip", "Relu"})
 _LARGEST_BIAS = 2**30
 
 
@@ -66,7 +64,7 @@ def integer_nodes(graph: onnx.GraphProto, operators: Container[str], excluded: C
     scope = {node.name: node for node in graph.node if node.op_type in operators and node.name not in excluded}
     reach = _Reach(Links.of(graph), frozenset(scope))
     names = {name for name, node in scope.items() if reach.worth_it(node)}
-    idle = {name for name, node in scope.items() if name not in names and node.op_type in _MOVES | _CLAMPS | LOOKED_UP}
+    idle = {name for name, node in scope.items() if name not in names and node.op_type in _MOVES | CLAMPS | LOOKED_UP}
     outputs = {output: node.name for node in graph.node for output in node.output}
     return IntegerNodes(frozenset(names), frozenset(idle), outputs)
 
@@ -148,7 +146,7 @@ class _Reach:
             return True
         if node.op_type in LOOKED_UP:
             return self._behind_integers(node) and self._before_kernel(node)
-        if node.op_type in _CLAMPS:
+        if node.op_type in CLAMPS:
             maker = self.links.makers.get(node.input[0])
             taken_in = maker is not None and (self._kernel(maker) or self._looked_up(maker))
             return taken_in and (self._before_kernel(node) or self._behind_integers(node))
@@ -177,11 +175,11 @@ class _Reach:
         return node.name in self.scope and node.op_type in LOOKED_UP and self.worth_it(node)
 
     def _passes(self, node: onnx.NodeProto) -> bool:
-        return node.name in self.scope and node.op_type in _MOVES | _CLAMPS | LOOKED_UP
+        return node.name in self.scope and node.op_type in _MOVES | CLAMPS | LOOKED_UP
 
 
 def _writes_integers(node: onnx.NodeProto, integers: IntegerNodes) -> bool:
-    return node.name in integers.names and node.op_type in _WRITES_INTEGERS | _MOVES | _CLAMPS | LOOKED_UP
+    return node.name in integers.names and node.op_type in _WRITES_INTEGERS | _MOVES | CLAMPS | LOOKED_UP
 
 
 def _bypass(links: Links, pair: _Pair, integers: frozenset[str]) -> bool:

@@ -159,7 +159,7 @@ class QuantizeOutcome:
 
 QUANTIZE = Stage(
     name="quantize",
-    version="12",
+    version="13",
     params=QuantizeParams,
     outcome=QuantizeOutcome,
     task=RemoteTask("modelwright.stages.quantize._run:run_quantize"),

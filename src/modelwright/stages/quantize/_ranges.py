@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from modelwright.data import SampleHash, Samples
 from modelwright.errors import InputError
 from modelwright.stages.quantize._bias import Product, add_means
 from modelwright.stages.quantize._model import opset_of
-from modelwright.stages.quantize._scope import WORKERS
+from modelwright.stages.quantize._scope import CLAMPS, MOVERS, WORKERS
 from modelwright.stages.quantize._session import open_session
 from modelwright.worker import progress
 
@@ -38,6 +39,12 @@ class Range:
 
     def widen(self, low: NDArray[Any], high: NDArray[Any]) -> None:
         self.low, self.high = np.minimum(self.low, low), np.maximum(self.high, high)
+
+    def at_least(self, width: float) -> Range:
+        """As wide, with zero in it, as a scale is made from."""
+        low, high = np.minimum(self.low, 0), np.maximum(self.high, 0)
+        more = np.asarray(max(width - float(high - low), 0) / 2, low.dtype)
+        return Range(low - more, high + more) if more else self
 
     @property
     def largest(self) -> float:
@@ -78,6 +85,28 @@ def observe(model: onnx.ModelProto, watch: Watch, samples: Samples, workdir: Pat
         return _observe(open_session(path), model, watch, samples, workdir)
     finally:
         path.unlink(missing_ok=True)
+
+
+def widened(model: onnx.ModelProto, ranges: dict[str, Range], narrowest: Mapping[str, float]) -> dict[str, Range]:
+    """Ranges as wide as the operators that read them need, by operator. What only moves values has the scale of what it
+    moves, so that is widened too. What a clamp left out keeps its range, because the clamping is left to it."""
+    made = {name: node for node in model.graph.node for name in node.output}
+    found = dict(ranges)
+    for node in model.graph.node:
+        for name in _moved(node.input[0], made) if node.op_type in narrowest else ():
+            if name in found:
+                found[name] = found[name].at_least(narrowest[node.op_type])
+    return found
+
+
+def _moved(tensor: str, made: Mapping[str, onnx.NodeProto]) -> Iterator[str]:
+    """A tensor, and what it is made of by moving values; nothing where a clamp made it."""
+    node = made.get(tensor)
+    if node is not None and node.op_type in CLAMPS:
+        return
+    yield tensor
+    if node is not None and node.op_type in MOVERS:
+        yield from _moved(node.input[0], made)
 
 
 def fetch(model: onnx.ModelProto, tensors: tuple[str, ...], workdir: Path) -> Any:

@@ -32,6 +32,8 @@ MOVERS = frozenset(
         "Unsqueeze",
     }
 )
+# The quantizer deletes these where the range of the pair behind them does the clamping.
+CLAMPS = frozenset({"Clip", "Relu"})
 # A table of 256 integers stands for these: between integer kernels it takes the place of a pair, and rounds no more.
 LOOKED_UP = frozenset({"LeakyRelu"})
 # Left alone even when every operator is asked for: they decide about types, sizes or flow, not values.

@@ -22,7 +22,7 @@ from modelwright.stages.quantize._params import Calibration, QuantizeParams
 from modelwright.stages.quantize._payoff import FloatScope, Parting, faster_in_float
 from modelwright.stages.quantize._precision import Step, reduces_range
 from modelwright.stages.quantize._quiet import quiet
-from modelwright.stages.quantize._ranges import Observed, Range, Watch, observe
+from modelwright.stages.quantize._ranges import Observed, Range, Watch, observe, widened
 from modelwright.stages.quantize._rounded import FloatWeights, round_weights
 from modelwright.stages.quantize._scope import (
     WIDE,
@@ -115,6 +115,7 @@ def quantize_static(
     watch = Watch(tensors, products(prepared.model, working) if corrected else ())
     bits = {name: _bits(name, step, params, between) for name in tensors}
     observed, ranges = _ranges(prepared.model, watch, bits, params, source, workdir)
+    ranges |= widened(prepared.model, _of_16_bits(ranges, bits), _narrowest_inputs())
     slow = Parting()
     if needed and params.float_where_faster and not params.op_types:
         slow = faster_in_float(prepared.model.graph, FloatScope(operators, excluded), observed.sizes)
@@ -203,6 +204,18 @@ def _with_room(model: onnx.ModelProto, ranges: dict[str, Range], bits: dict[str,
         for name, item in room.items()
         if name not in clipped
     }
+
+
+def _of_16_bits(ranges: dict[str, Range], bits: dict[str, int]) -> dict[str, Range]:
+    return {name: item for name, item in ranges.items() if bits[name] >= WIDE}
+
+
+def _narrowest_inputs() -> dict[str, float]:
+    """For all EPs, so that targets share what is quantized."""
+    found: dict[str, float] = {}
+    for adapter in adapters():
+        found |= {kind: max(least, found.get(kind, 0)) for kind, least in adapter.narrowest_inputs.items()}
+    return found
 
 
 def _bits(tensor: str, step: Step, params: QuantizeParams, between: Widths) -> int:

@@ -74,6 +74,9 @@ class EpAdapter:
     narrowest_range: ClassVar[float] = 0.0
     """The narrowest real range of a quantized tensor that it takes."""
 
+    narrowest_inputs: ClassVar[Mapping[str, float]] = {}
+    """By operator, the narrowest real range of its first input in 16 bits that it computes with rightly."""
+
     lacks_detail: ClassVar[TraceProblem | None] = None
     """What a trace of the level `detail` does not hold."""
 

@@ -53,6 +53,9 @@ class QnnAdapter(EpAdapter):
     # Nodes are claimed before graphs are finalised, so the cheapest finalisation gives the same answer sooner.
     quick_options: ClassVar[Mapping[str, str]] = {"htp_graph_finalization_optimization_mode": "1"}
     narrowest_range = 1e-4
+    # With steps below 3e-6 (a range of 0.2) its 16-bit Softmax is off by up to a half; what wider steps lose is less
+    # than one step of the output. `tests/ep/quantize/test_npu_faults.py` shows it on the simulator.
+    narrowest_inputs: ClassVar[Mapping[str, float]] = {"Softmax": 0.5}
     lacks_detail = TraceProblem(
         SDK_NEEDED, "DRAM and VTCM traffic needs Qualcomm's profile viewer; cycles and times are complete"
     )
