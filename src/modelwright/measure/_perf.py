@@ -104,7 +104,13 @@ class _Run:
         return trace_subject(self.subject, self.target, self.options.op_trace, options=chosen)
 
     def _spec(self) -> SessionSpec:
-        return SessionSpec(threads=self.options.threads, provider_options=self.options.provider_options)
+        options = self.options
+        return SessionSpec(
+            threads=options.threads,
+            config=options.config,
+            provider_options=options.provider_options,
+            graph_optimization=options.level,
+        )
 
     def _session(self) -> Failure | None:
         """One fresh process. What it measured is recorded however it ends."""

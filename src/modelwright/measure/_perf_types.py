@@ -17,7 +17,7 @@ from modelwright.measure.timing._stats import Latency
 from modelwright.measure.timing._subject import InputChoice, InputFact
 from modelwright.measure.traces._types import OpTrace, TraceLevel
 from modelwright.models import FileDigest
-from modelwright.targets import SessionFacts
+from modelwright.targets import GraphOptimization, SessionFacts
 from modelwright.vocabulary import Result
 
 PROTOCOL = "perf-1"
@@ -41,6 +41,8 @@ class PerfOptions:
     sessions: int = 1
     threads: int | None = None
     provider_options: Mapping[str, str] = field(default_factory=dict)
+    level: GraphOptimization = "all"
+    config: Mapping[str, str] = field(default_factory=dict)
     runtime: str | None = None
     inputs: InputChoice = field(default_factory=InputChoice)
     timeout_s: float = 1800.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
-from modelwright.answers import Diagnosis, LogReading
+from modelwright.answers import Cause, Diagnosis, LogReading, TriedCure
 
 if TYPE_CHECKING:
     import rich.console
@@ -13,16 +13,23 @@ if TYPE_CHECKING:
 else:
     rich = lazy("rich")
 
-_UNKNOWN_SHOWN = 8
+_UNKNOWN_SHOWN, _WHERE_SHOWN = 8, 5
+_TONES = {True: "green", False: "bold red", None: "yellow"}
 
 
 def render_diagnosis(found: Diagnosis, console: rich.console.Console) -> None:
     console.print(rich.text.Text(headline(found), style=_TONES[found.healthy]), soft_wrap=True)
+    for number, cause in enumerate(found.causes, 1):
+        _cause(number, cause, console)
+    for words in found.undecided:
+        console.print(rich.text.Text(f"open: {words}", style="yellow"), soft_wrap=True)
+    for look in found.looked_at:
+        mark = {True: "good", False: "bad", None: "unknown"}[look.ok]
+        console.print(rich.text.Text(f"looked at {look.what}: {mark}: {look.said}", style="dim"), soft_wrap=True)
+    if found.smallest is not None:
+        console.print(rich.text.Text(smallest_words(found)), soft_wrap=True)
     if found.log is not None:
         _log(found.log, console)
-
-
-_TONES = {True: "green", False: "bold red", None: "yellow"}
 
 
 def headline(found: Diagnosis) -> str:
@@ -34,6 +41,35 @@ def headline(found: Diagnosis) -> str:
     if found.log is not None and found.log.unknown:
         return "the errors in the log are not known here"
     return "nothing wrong was found" if found.healthy else "no cause was found"
+
+
+def smallest_words(found: Diagnosis) -> str:
+    assert found.smallest is not None
+    small = found.smallest
+    rest = "" if small.minimal else "; less may do"
+    count = f"{len(small.operators)} of {small.of} operators, {small.tries} tries{rest}"
+    return f"smallest model that shows it: {small.path} ({count}): {', '.join(small.operators[:_WHERE_SHOWN])}"
+
+
+def cure_words(cure: TriedCure) -> str:
+    word = {True: "cures it", False: "does not cure it", None: "cannot tell"}[cure.held]
+    return f"{cure.title} ({cure.how}): {word}: {cure.before} → {cure.after}"
+
+
+def _cause(number: int, cause: Cause, console: rich.console.Console) -> None:
+    console.print(rich.text.Text(f"{number}. {cause.sentence} [{cause.rule}]", style="bold"), soft_wrap=True)
+    for fact in cause.shown_by:
+        console.print(rich.text.Text(f"   shown by: {fact}"), soft_wrap=True)
+    if cause.where:
+        more = f" and {len(cause.where) - _WHERE_SHOWN} more" if cause.where[_WHERE_SHOWN:] else ""
+        console.print(rich.text.Text(f"   where: {', '.join(cause.where[:_WHERE_SHOWN])}{more}"), soft_wrap=True)
+    for cure in cause.cures:
+        style = {True: "green", False: "red", None: "yellow"}[cure.held]
+        console.print(rich.text.Text(f"   tried: {cure_words(cure)}", style=style), soft_wrap=True)
+    if cause.remedy is not None:
+        console.print(rich.text.Text(f"   next: {cause.remedy}", style="cyan"), soft_wrap=True)
+    if cause.cites:
+        console.print(rich.text.Text(f"   see: {', '.join(cause.cites)}", style="dim"), soft_wrap=True)
 
 
 def _log(log: LogReading, console: rich.console.Console) -> None:
@@ -48,8 +84,7 @@ def _log(log: LogReading, console: rich.console.Console) -> None:
         console.print(rich.text.Text(f"  known: {known}{', '.join(cause.sources)}", style="dim"), soft_wrap=True)
     for line in log.unknown[:_UNKNOWN_SHOWN]:
         times = f" ({line.times} times)" if line.times > 1 else ""
-        console.print(
-            rich.text.Text(f"not known: line {line.line}{times}: {line.text}", style="yellow"), soft_wrap=True
-        )
+        words = f"not known: line {line.line}{times}: {line.text}"
+        console.print(rich.text.Text(words, style="yellow"), soft_wrap=True)
     if len(log.unknown) > _UNKNOWN_SHOWN:
         console.print(rich.text.Text(f"and {len(log.unknown) - _UNKNOWN_SHOWN} more that are not known", style="dim"))

@@ -15,10 +15,13 @@ from modelwright.stages.check._types import (
 
 if TYPE_CHECKING:
     from modelwright.stages.check._compute import Computed
+    from modelwright.stages.check._cut import Cuttable, told
     from modelwright.stages.check._part import run_look
     from modelwright.stages.check._run import run_check
 else:
-    __getattr__ = lazy_names(__name__, Computed="_compute", run_check="_run", run_look="_part")
+    __getattr__ = lazy_names(
+        __name__, Computed="_compute", Cuttable="_cut", told="_cut", run_check="_run", run_look="_part"
+    )
 
 __all__ = [
     "CHECK",
@@ -27,8 +30,10 @@ __all__ = [
     "CheckOutcome",
     "CheckParams",
     "Computed",
+    "Cuttable",
     "FailingPart",
     "TargetGate",
     "run_check",
     "run_look",
+    "told",
 ]

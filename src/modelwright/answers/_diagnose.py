@@ -1,0 +1,112 @@
+"""From a complaint to causes in order: facts first, then rules, then every cure tried."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from modelwright._dataclass import dataclass
+from modelwright._scratch import scratch
+from modelwright.answers import _rules_cost, _rules_fail, _rules_placement, _rules_wrong
+from modelwright.answers._gather import Complaint, Gathered, gather
+from modelwright.answers._log import LogReading
+from modelwright.answers._reduce import reduced
+from modelwright.answers._rule import CauseRule, Lab
+from modelwright.answers._types import Cause, Diagnosis, TriedCure
+from modelwright.errors import WrightError
+from modelwright.models import FileDigest, model_files
+from modelwright.store import Store
+from modelwright.vocabulary import OnProgress, Progress, silent
+
+RULES: tuple[CauseRule, ...] = (
+    *_rules_fail.RULES,
+    *_rules_placement.RULES,
+    *_rules_wrong.RULES,
+    *_rules_cost.RULES,
+)
+"""In the order in which causes are told: what keeps it from running before what makes it wrong before what costs."""
+
+_ONE_OF: tuple[tuple[str, ...], ...] = (
+    ("fused-operators", "dynamic-sizes", "nodes-left"),
+    ("chip-without-fp16", "ep-fails-on-part"),
+    ("ep-broken", "ep-missing", "ep-no-device"),
+    ("wrong-layout", "wrong-size"),
+    ("missing-input", "wrong-layout", "wrong-size", "wrong-type"),
+)
+"""Of each of these only the first that shows: the others are the same facts with a weaker word."""
+
+
+@dataclass(frozen=True)
+class Concluded:
+    causes: tuple[Cause, ...]
+    undecided: tuple[str, ...]
+
+
+def diagnose(
+    complaint: Complaint,
+    name: str,
+    *,
+    log: LogReading | None = None,
+    smallest: Path | None = None,
+    store: Store,
+    on_progress: OnProgress | None = None,
+) -> Diagnosis:
+    """What is wrong with a model on a target, with the cures that were tried; the smallest model that fails so is
+    written to `smallest`."""
+    tell = on_progress or silent
+    found = gather(complaint, store, on_progress)
+    with scratch("diagnose") as folder:
+        concluded = conclude(found, Lab(Path(folder), store, tell))
+        small = None if smallest is None else reduced(found, Path(folder), smallest)
+    return Diagnosis(
+        model=name,
+        target=str(complaint.target),
+        symptom=complaint.symptom,
+        causes=concluded.causes,
+        looked_at=found.looked_at,
+        undecided=(*concluded.undecided, *_unanswered(found, concluded)),
+        log=log,
+        files=_files(complaint.model),
+        smallest=small,
+    )
+
+
+def conclude(found: Gathered, lab: Lab) -> Concluded:
+    causes: list[Cause] = []
+    undecided: list[str] = []
+    seen: set[str] = set()
+    for rule in RULES:
+        if any(rule.id in group and seen & set(group) for group in _ONE_OF):
+            continue
+        shown = rule.look(found)
+        if shown is None:
+            continue
+        lab.on_progress(Progress(f"trying what cures {rule.id}"))
+        cures = tuple(rule.cures(found, lab))
+        if rule.proven and not any(cure.held for cure in cures):
+            undecided += [_open(rule, cure) for cure in cures if cure.held is None]
+            continue
+        seen.add(rule.id)
+        causes.append(rule.cause(shown, cures))
+    return Concluded(tuple(causes), tuple(undecided))
+
+
+def _open(rule: CauseRule, cure: TriedCure) -> str:
+    return f"cannot tell whether it is {rule.id}: {cure.after}"
+
+
+def _unanswered(found: Gathered, concluded: Concluded) -> list[str]:
+    """A symptom that somebody has and nothing here shows."""
+    symptom = found.complaint.symptom
+    if symptom is None or any(cause.symptom == symptom for cause in concluded.causes):
+        return []
+    wrong = [look for look in found.looked_at if look.ok is False]
+    if symptom in ("slow", "memory"):
+        return [f"no cause was found for: {symptom}"]
+    return [] if not wrong and symptom == "fails" else [f"no cause was found for: {symptom}"]
+
+
+def _files(model: Path) -> tuple[FileDigest, ...]:
+    try:
+        return model_files(model)
+    except WrightError:
+        return ()

@@ -1,0 +1,246 @@
+"""What is known about a complaint before anything is concluded: read, placed, run once, compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field, replace
+from pathlib import Path
+
+from modelwright import diagnosis, measure, pipeline
+from modelwright._dataclass import dataclass
+from modelwright.answers._child import RunOutcome, WeightFacts, read_context_chip, read_weights, run_once
+from modelwright.answers._log import LogCause, read_lines
+from modelwright.answers._made import quantize_again
+from modelwright.answers._types import LookedAt, Symptom
+from modelwright.data import data_shapes
+from modelwright.diagnosis import DebugReport
+from modelwright.errors import InputError, WrightError
+from modelwright.graph import ModelSummary, load, model_bytes, summary
+from modelwright.measure import InputChoice
+from modelwright.pipeline import Analysis
+from modelwright.store import Store
+from modelwright.targets import GraphOptimization, SessionSpec, Target
+from modelwright.vocabulary import OnProgress, Progress, silent
+from modelwright.worker import run
+
+RUN_S = 300.0
+BAD_DB = 20.0
+_SCANNED = 1 << 30
+_SAMPLES = 4
+
+
+@dataclass(frozen=True)
+class SessionSettings:
+    """How the session is opened by whoever complains; what is not said is as by default."""
+
+    threads: int | None = None
+    level: GraphOptimization = "all"
+    config: Mapping[str, str] = field(default_factory=dict)
+    provider_options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def spec(self) -> SessionSpec:
+        return SessionSpec(
+            threads=self.threads,
+            config=dict(self.config),
+            provider_options=dict(self.provider_options),
+            graph_optimization=self.level,
+            allow_unused=True,
+        )
+
+
+@dataclass(frozen=True)
+class Complaint:
+    """A model on a target, as somebody uses it. `reference` is the float model that it should agree with; `budget_s` is
+    what a race may take."""
+
+    model: Path
+    target: Target
+    symptom: Symptom | None = None
+    reference: Path | None = None
+    inputs: InputChoice = field(default_factory=InputChoice)
+    session: SessionSettings = field(default_factory=SessionSettings)
+    budget_s: float = 40.0
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Why something was not done, in the words of who refused it."""
+
+    problem: str
+    cause: str
+    fix: str
+
+    @property
+    def words(self) -> str:
+        return f"{self.problem}: {self.cause}"
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Facts; what could not be had is None. `chip` is what a compiled context says it was made for; `arrays` what a row
+    of the data holds; `again` the debug report of the same quantization made again on this data; `uneven` are weights
+    of the reference with how much larger their largest channel is than the middle one."""
+
+    complaint: Complaint
+    model: ModelSummary | None = None
+    unreadable: Refused | None = None
+    analysis: Analysis | None = None
+    run: RunOutcome | None = None
+    refused: Refused | None = None
+    said: LogCause | None = None
+    weights: WeightFacts | None = None
+    chip: Mapping[str, str] | None = None
+    arrays: Mapping[str, tuple[int, ...]] | None = None
+    debug: DebugReport | None = None
+    again: DebugReport | None = None
+    uneven: Mapping[str, float] = field(default_factory=dict)
+    looked_at: tuple[LookedAt, ...] = ()
+
+    @property
+    def fails(self) -> bool:
+        return self.refused is not None or self.unreadable is not None
+
+    @property
+    def runs(self) -> bool:
+        return self.run is not None
+
+
+def gather(complaint: Complaint, store: Store, on_progress: OnProgress | None = None) -> Gathered:
+    """Each look only where the one before it left something to see."""
+    tell = on_progress or silent
+    tell(Progress("reading the model"))
+    found = _read(complaint)
+    if found.unreadable is not None:
+        return found
+    tell(Progress(f"asking {complaint.target} which nodes it takes"))
+    found = _placed(found, store, on_progress)
+    tell(Progress("running it once"))
+    found = _ran(found)
+    found = _weighed(found)
+    if complaint.reference is not None and found.runs:
+        tell(Progress("comparing it with its reference"))
+        found = _compared(found, store)
+    return found
+
+
+def noted(found: Gathered, what: str, said: str, ok: bool | None) -> Gathered:
+    return replace(found, looked_at=(*found.looked_at, LookedAt(what, said, ok)))
+
+
+def _read(complaint: Complaint) -> Gathered:
+    found = Gathered(complaint)
+    try:
+        model = summary(load(complaint.model))
+    except InputError as error:
+        refused = Refused(error.problem, error.cause, error.fix)
+        return noted(replace(found, unreadable=refused), "the file", refused.words, False)
+    chip = run(read_context_chip.call(str(complaint.model)), timeout=RUN_S).unwrap() if model.ep_context else None
+    opsets = ", ".join(f"{item.domain or 'ai.onnx'} {item.version}" for item in model.opsets)
+    said = f"{model.node_count} nodes, {opsets}, IR {model.ir_version}, {model.precision.label or 'unknown precision'}"
+    return noted(replace(found, model=model, chip=chip), "the file", said, True)
+
+
+def _placed(found: Gathered, store: Store, on_progress: OnProgress | None) -> Gathered:
+    complaint = found.complaint
+    assert found.model is not None
+    suggest = complaint.target.ep != "cpu" and not found.model.ep_context
+    try:
+        analysis = pipeline.analyze(
+            complaint.model, complaint.target, suggest=suggest, store=store, on_progress=on_progress
+        )
+    except WrightError as error:
+        return noted(found, "placement", f"{error.problem}: {error.cause}", None)
+    placed = analysis.placement
+    whole = not placed.unsupported or bool(found.model.ep_context)
+    ok = {"placed": whole, "failed": False, "unknown": None}[placed.status]
+    words = placed.reason or f"{len(placed.unsupported)} of {placed.running} nodes are left to another EP"
+    return noted(replace(found, analysis=analysis), "placement", words, ok)
+
+
+def _ran(found: Gathered) -> Gathered:
+    complaint = found.complaint
+    if found.analysis is not None and found.analysis.placement.status == "unknown":
+        return noted(found, "one run", "not tried: the target cannot be asked here", None)
+    outcome = attempt(complaint)
+    if isinstance(outcome, Refused):
+        said = next(iter(read_lines([outcome.cause]).causes), None)
+        refused = replace(found, refused=outcome, said=said, arrays=_arrays(complaint))
+        return noted(refused, "one run", outcome.words, False)
+    bad = f"{', '.join(outcome.not_finite)}: no numbers" if outcome.not_finite else "every answer is a number"
+    return noted(replace(found, run=outcome), "one run", bad, not outcome.not_finite)
+
+
+def attempt(complaint: Complaint) -> RunOutcome | Refused:
+    """One run in a child, as the complaint has it."""
+    try:
+        subject = measure.make_subject(complaint.model, complaint.inputs)
+    except WrightError as error:
+        return Refused(error.problem, error.cause, error.fix)
+    call = run_once.call(str(complaint.model), str(complaint.target), complaint.session.spec, dict(subject.feeds))
+    result = run(call, timeout=RUN_S)
+    if result.value is not None:
+        return result.value
+    assert result.failure is not None
+    own = result.failure.error
+    if own is not None:
+        return Refused(own.problem, own.cause, own.fix)
+    return Refused(f"the process ended ({result.failure.kind})", result.failure.message, result.failure.advice)
+
+
+def _arrays(complaint: Complaint) -> Mapping[str, tuple[int, ...]] | None:
+    if complaint.inputs.data.random:
+        return None
+    try:
+        return data_shapes(complaint.inputs.data, 1)
+    except WrightError:
+        return None
+
+
+def _weighed(found: Gathered) -> Gathered:
+    if model_bytes(found.complaint.model) > _SCANNED:
+        return noted(found, "weights", "not read: above 1 GiB", None)
+    result = run(read_weights.call(str(found.complaint.model)), timeout=RUN_S)
+    facts = result.value
+    if facts is None:
+        return noted(found, "weights", "could not be read", None)
+    bad = [f"{name} has {count} that are no numbers" for name, count in facts.not_finite]
+    return noted(replace(found, weights=facts), "weights", "; ".join(bad) or "all are numbers", not bad)
+
+
+def _compared(found: Gathered, store: Store) -> Gathered:
+    complaint = found.complaint
+    assert complaint.reference is not None
+    try:
+        report = compared(complaint, complaint.model)
+    except WrightError as error:
+        return noted(found, "agreement", f"{error.problem}: {error.cause}", None)
+    found = noted(replace(found, debug=report), "agreement", agreement_words(report), agrees(report))
+    if agrees(report) is False and model_bytes(complaint.reference) <= _SCANNED:
+        facts = run(read_weights.call(str(complaint.reference)), timeout=RUN_S).value
+        found = replace(found, uneven={} if facts is None else dict(facts.uneven))
+    if agrees(report) is False and report.mode == "static" and not complaint.inputs.data.random:
+        made = quantize_again(complaint, found.model, store)
+        found = replace(found, again=None if made is None else compared(complaint, made))
+    return found
+
+
+def compared(complaint: Complaint, model: Path) -> DebugReport:
+    assert complaint.reference is not None
+    data = replace(complaint.inputs.data, samples=complaint.inputs.data.samples or _SAMPLES)
+    return diagnosis.debug(complaint.reference, model, diagnosis.DebugOptions(data=data, origin=True))
+
+
+def agrees(report: DebugReport) -> bool | None:
+    """False below the decibels that `debug` calls bad, or where there is no number."""
+    if report.status in ("failed", "no_match", "crashed"):
+        return False
+    worst = report.worst_output_db
+    return True if worst is None else worst >= BAD_DB
+
+
+def agreement_words(report: DebugReport) -> str:
+    worst = report.worst_output_db
+    if report.status != "ok" and report.reason:
+        return report.reason
+    return "identical" if worst is None else f"the worst output has {worst:.1f} dB ({report.samples} samples)"

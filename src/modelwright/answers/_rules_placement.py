@@ -1,0 +1,145 @@
+"""Why nodes do not run where they should."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from modelwright.answers._gather import Gathered
+from modelwright.answers._rule import CauseRule, Lab, Shown
+from modelwright.answers._types import TriedCure
+from modelwright.pipeline import Suggestion
+from modelwright.targets import LeftNode
+
+_SHOWN = 8
+
+
+def _left(found: Gathered) -> tuple[LeftNode, ...]:
+    placed = None if found.analysis is None else found.analysis.placement
+    if placed is None or placed.status != "placed" or (found.model is not None and found.model.ep_context):
+        return ()  # the border of a compiled model is the CPU's by design
+    return placed.unsupported
+
+
+def _suggested(found: Gathered, fits: Callable[[Suggestion], bool]) -> tuple[Suggestion, ...]:
+    return () if found.analysis is None else tuple(item for item in found.analysis.suggestions if fits(item))
+
+
+def _unfuses(item: Suggestion) -> bool:
+    return "unfuse" in item.how
+
+
+def _fixes_dims(item: Suggestion) -> bool:
+    return "dynamic dimensions" in item.title
+
+
+def _any(item: Suggestion) -> bool:
+    return True
+
+
+def _as_cures(found: Gathered, fits: Callable[[Suggestion], bool]) -> Iterator[TriedCure]:
+    """They were tried when the target was asked."""
+    for item in _suggested(found, fits):
+        after = f"{item.left_after} of {item.nodes_after} nodes left, {item.partitions_after} partitions"
+        before = f"{item.left_before} nodes left, {item.partitions_before} partitions"
+        yield TriedCure(item.title, item.how, before, after, item.left_after == 0)
+
+
+def _fused(found: Gathered) -> Shown | None:
+    fused = [node for node in _left(found) if node.domain == "com.microsoft"]
+    if not fused or not _suggested(found, _unfuses):
+        return None
+    return _nodes(found, fused)
+
+
+def _dynamic(found: Gathered) -> Shown | None:
+    if found.model is None or not found.model.dynamic or not (_left(found) or _failed(found)):
+        return None
+    return _nodes(found, _left(found)) if _suggested(found, _fixes_dims) else None
+
+
+def _failed(found: Gathered) -> bool:
+    return found.analysis is not None and found.analysis.placement.status == "failed"
+
+
+def _no_fp16(found: Gathered) -> Shown | None:
+    soc = found.complaint.target.soc
+    if not _failed(found) or soc is None or soc.fp16 or found.analysis is None:
+        return None
+    words = str(found.analysis.placement.reason)
+    return Shown((words,), _part(found), {"chip": soc.title})
+
+
+def _on_part(found: Gathered) -> Shown | None:
+    if not _failed(found) or found.analysis is None or found.complaint.target.ep == "cpu" or not _part(found):
+        return None
+    reason = str(found.analysis.placement.reason)
+    return Shown((reason,), _part(found), {"target": str(found.complaint.target), "ops": ", ".join(_part(found)[:3])})
+
+
+def _part(found: Gathered) -> tuple[str, ...]:
+    part = None if found.analysis is None else found.analysis.part
+    return () if part is None else part.operators
+
+
+def _remaining(found: Gathered) -> Shown | None:
+    return _nodes(found, _left(found)) if _left(found) else None
+
+
+def _nodes(found: Gathered, nodes: tuple[LeftNode, ...] | list[LeftNode]) -> Shown:
+    by_type: dict[str, int] = {}
+    for node in nodes:
+        by_type[node.op_type] = by_type.get(node.op_type, 0) + 1
+    ops = ", ".join(f"{count} {op_type}" for op_type, count in by_type.items())
+    reasons = dict.fromkeys(node.why.reason for node in nodes if node.why is not None)
+    facts = tuple(list(reasons)[:3]) or ("the EP does not say why",)
+    where = tuple(f"{node.op_type} {node.name}" for node in nodes[:_SHOWN])
+    return Shown(facts, where, {"ops": ops, "target": str(found.complaint.target)})
+
+
+def _cures(fits: Callable[[Suggestion], bool]) -> Callable[[Gathered, Lab], Iterator[TriedCure]]:
+    return lambda found, lab: _as_cures(found, fits)
+
+
+RULES = (
+    CauseRule(
+        "chip-without-fp16",
+        "fails",
+        "{chip} computes no float operators, and the model has some",
+        _no_fp16,
+        _cures(_any),
+        cites=("docs/targets.md",),
+        remedy="quantize it, or name another chip",
+    ),
+    CauseRule(
+        "fused-operators",
+        "slow",
+        "{ops} were fused for the CPU, and {target} has no such operators",
+        _fused,
+        _cures(_unfuses),
+        cites=("qnn-fused-conv", "qnn-fused-gemm", "qnn-skip-layer-norm"),
+    ),
+    CauseRule(
+        "dynamic-sizes",
+        "slow",
+        "{target} needs fixed sizes, and the model has dynamic ones: {ops} are left",
+        _dynamic,
+        _cures(_fixes_dims),
+        cites=("https://github.com/openvinotoolkit/openvino/issues/24619",),
+    ),
+    CauseRule(
+        "ep-fails-on-part",
+        "fails",
+        "{target} fails on {ops}, also alone",
+        _on_part,
+        _cures(_any),
+        remedy="keep it in another precision, or out of the target",
+    ),
+    CauseRule(
+        "nodes-left",
+        "slow",
+        "{target} does not take {ops}: they run on the CPU",
+        _remaining,
+        _cures(_any),
+        remedy="no change that was tried moves them; replace the operators, or accept the copies",
+    ),
+)

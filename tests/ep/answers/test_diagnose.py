@@ -1,0 +1,86 @@
+"""`diagnose` names a planted fault first, and its cure holds; a healthy model is left in peace. `bench/diagnose.py` has
+all of them."""
+
+import re
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import modelwright as mw
+from modelwright.errors import UsageError
+from support.models import conv_net, model, save, value
+
+
+@pytest.fixture(scope="module")
+def net(tmp_path_factory):
+    return save(conv_net(), tmp_path_factory.mktemp("net"))
+
+
+def inputs_of(path):
+    return onnx.load(path).graph.input[0]
+
+
+def test_a_healthy_model_is_left_in_peace(net):
+    found = mw.diagnose(net)
+    assert found.causes == ()
+    assert found.healthy is True
+    assert {look.what for look in found.looked_at} >= {"the file", "placement", "one run", "weights"}
+
+
+def test_data_with_its_axes_in_another_order_is_turned_and_then_runs(net, tmp_path):
+    first = inputs_of(net)
+    sizes = [dim.dim_value or 4 for dim in first.type.tensor_type.shape.dim][1:]
+    np.savez(tmp_path / "d.npz", **{first.name: np.zeros((2, *sizes[1:], sizes[0]), np.float32)})
+    found = mw.diagnose(net, data=str(tmp_path / "d.npz"))
+    assert [cause.rule for cause in found.causes] == ["wrong-layout"]
+    assert found.causes[0].cured
+
+
+def test_a_weight_that_is_no_number_is_named(net, tmp_path):
+    proto = onnx.load(net)
+    stored = proto.graph.initializer[0]
+    array = numpy_helper.to_array(stored).copy()
+    array.flat[0] = np.nan
+    stored.CopyFrom(numpy_helper.from_array(array, stored.name))
+    found = mw.diagnose(save(proto, tmp_path))
+    assert found.causes[0].rule == "weight-not-finite"
+    assert stored.name in found.causes[0].sentence
+    assert found.healthy is False
+
+
+def no_kernel(length=6):
+    """Casts and a bfloat16 Erf between operators that are innocent."""
+    nodes = [helper.make_node("Relu", ["x"], ["t0"], name="first")]
+    nodes += [helper.make_node("Neg", [f"t{place}"], [f"t{place + 1}"], name=f"neg{place}") for place in range(length)]
+    nodes += [
+        helper.make_node("Cast", [f"t{length}"], ["h"], name="half", to=TensorProto.BFLOAT16),
+        helper.make_node("Erf", ["h"], ["e"], name="erf"),
+        helper.make_node("Cast", ["e"], ["y"], name="back", to=TensorProto.FLOAT),
+    ]
+    return model(nodes, [value("x", shape=[1, 8])], [value("y", shape=[1, 8])], opsets={"": 17})
+
+
+def test_what_fails_is_cut_to_the_smallest_model_and_a_bug_report(tmp_path):
+    path = save(no_kernel(), tmp_path / "secret folder")
+    found = mw.diagnose(path, bug_report=tmp_path / "bug")
+    assert found.causes[0].rule == "kernel-missing"
+    assert found.smallest is not None
+    assert found.smallest.operators == ("Cast half", "Erf erf")  # nothing can be made up for a bfloat16 input
+    assert found.smallest.minimal
+    assert mw.diagnose(found.smallest.path).causes[0].rule == "kernel-missing"
+    report = (tmp_path / "bug" / "report.md").read_text("utf-8")
+    assert "wright diagnose --target cpu smallest.onnx" in report
+    assert found.smallest.digest in report
+    assert re.search(r"onnxruntime \d", report)
+    assert "secret" not in report.replace(path.name, "")
+    with pytest.raises(UsageError, match="exists"):
+        mw.diagnose(path, reduce=tmp_path / "bug" / "smallest.onnx")
+
+
+def test_an_ep_that_is_not_there_is_said_with_one_that_runs_it(net):
+    found = mw.diagnose(net, "dml-gpu")
+    assert found.causes[0].rule == "ep-missing"
+    assert found.causes[0].cures[0].held
+    assert mw.read(found.record_id).payload == found

@@ -1,0 +1,50 @@
+"""The rules as a table: words that stand for one thing, and no claim about speed that a race did not decide."""
+
+from pathlib import Path
+
+import pytest
+
+from modelwright import answers
+from modelwright.answers import RULES, Complaint, TriedCure, error_texts
+from modelwright.answers import _diagnose as diagnosing
+from modelwright.answers._gather import Gathered
+from modelwright.answers._rule import CauseRule, Lab, Shown
+from modelwright.targets import parse_target
+
+GATHERED = Gathered(Complaint(Path("model.onnx"), parse_target("cpu"), symptom="slow"))
+
+
+def test_every_rule_has_a_word_of_its_own_and_error_texts_name_rules_that_exist():
+    words = [rule.id for rule in RULES]
+    assert len(set(words)) == len(words)
+    assert {word for entry in error_texts() for word in entry.rules} <= set(words)
+    assert {word for group in diagnosing._ONE_OF for word in group} <= set(words)
+
+
+def test_what_costs_is_only_claimed_where_a_cure_was_proven():
+    costs = [
+        rule for rule in RULES if rule.symptom in ("slow", "memory") and rule not in diagnosing._rules_placement.RULES
+    ]
+    looked_at_in_a_race = {"slower-than-float"}
+    assert {rule.id for rule in costs if not rule.proven} == looked_at_in_a_race
+
+
+@pytest.mark.parametrize(("held", "claimed", "open_questions"), [(True, 1, 0), (None, 0, 1), (False, 0, 0)])
+def test_a_race_that_a_busy_machine_does_not_decide_ends_as_cannot_tell(
+    monkeypatch, tmp_path, held, claimed, open_questions
+):
+    cure = TriedCure("Fewer threads", "threads=2", "9 ms", "not decided", held)
+    rule = CauseRule(
+        "busy", "slow", "too many", lambda found: Shown(("64",)), lambda found, lab: iter((cure,)), proven=True
+    )
+    monkeypatch.setattr(diagnosing, "RULES", (rule,))
+    concluded = diagnosing.conclude(GATHERED, Lab(tmp_path, None, lambda progress: None))
+    assert (len(concluded.causes), len(concluded.undecided)) == (claimed, open_questions)
+    assert all("cannot tell" in words for words in concluded.undecided)
+
+
+def test_a_symptom_without_a_cause_is_said(tmp_path):
+    nothing = diagnosing.Concluded((), ())
+    assert diagnosing._unanswered(GATHERED, nothing) == ["no cause was found for: slow"]
+    found = answers.Diagnosis("m", "cpu", "slow", (), (), ("no cause was found for: slow",))
+    assert found.healthy is None
