@@ -7,7 +7,7 @@ from onnx import helper
 
 from modelwright.data import DataSource
 from modelwright.stages.validate import Gate, run_validate
-from support.models import FLOAT, model, save, scalar, value
+from support.models import FLOAT, model, save, scalar, value, weight
 
 INT64, BOOL, STRING = onnx.TensorProto.INT64, onnx.TensorProto.BOOL, onnx.TensorProto.STRING
 
@@ -77,3 +77,17 @@ def test_what_the_export_gives_counts_and_not_what_it_declares(tmp_path):
         for shape in (["n", 3], ["n"])
     )
     assert asked(tmp_path, honest, wrong).passed is True
+
+
+def test_a_large_model_is_judged_without_a_second_copy_of_its_weights(tmp_path, monkeypatch):
+    weights = [weight("w", 64, 64), weight("v", 64, 64)]
+    nodes = [node("MatMul", "x w", "p"), node("Tanh", "p", "q"), node("MatMul", "q v", "y")]
+    good = model(nodes, [value("x", FLOAT, [2, 64])], [value("y", FLOAT, [2, 64])], weights)
+    bad = model(nodes, [value("x", FLOAT, [2, 64])], [value("y", FLOAT, [2, 64])], [weights[1], weight("v", 64, 64)])
+    bad.graph.initializer[0].name = "w"
+    small = asked(tmp_path, good, good)
+    monkeypatch.setattr("modelwright.stages.validate._ways._LARGE", 0)
+    large = asked(tmp_path, good, good)
+    assert large.passed is small.passed is True
+    assert large.worst_cosine == pytest.approx(small.worst_cosine, abs=1e-9)
+    assert asked(tmp_path, bad, good).passed is False

@@ -18,6 +18,7 @@ from modelwright.stages.validate._types import CLOSE, Fidelity, Kernels, OutputP
 from modelwright.targets import (
     CALM,
     BoundSession,
+    SessionSpec,
     open_as_meant,
     open_as_written,
     open_exact,
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
 else:
     ort = lazy("onnxruntime")
 
+# Float products give the same numbers from weights in either order: for a few runs a second copy of a large model, in
+# the order that is fastest, is not worth its memory.
+_UNPACKED = SessionSpec(config={**(CALM.config or {}), "session.disable_prepacking": "1"})
+_LARGE = 1 << 30
 # Less than this is rounding: the two ways add up in another order.
 _MUCH_DB = 3.0
 # Of the weights that all runs together read, and of the answers that are kept; a few samples there are always.
@@ -67,8 +72,10 @@ def both_ways(candidate: str, reference: str, asked: Asked) -> Ways:
     asked = replace(asked, feeds=asked.feeds[: len(wanted)], picked=picked_outputs(shared(reference)))
     feeds, gate, count = asked.feeds, asked.gate, len(wanted)
     progress("running the artifact", 0.4)
-    executed = parity(wanted, _answers(open_session(candidate, parse_target("cpu"), CALM), feeds), asked)
-    if not facts(candidate).quantized:
+    quantized = facts(candidate).quantized
+    spec = CALM if quantized or model_bytes(candidate) < _LARGE else _UNPACKED
+    executed = parity(wanted, _answers(open_session(candidate, parse_target("cpu"), spec), feeds), asked)
+    if not quantized:
         alone = Fidelity(None, None, "nothing is quantized")
         return Ways(executed, "as executed", fidelity(executed), alone, samples=count, engine=_engine())
     progress("running the artifact as it is written", 0.7)
