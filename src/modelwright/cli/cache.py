@@ -8,6 +8,7 @@ import click
 
 from modelwright._lazy import lazy
 from modelwright.cli._exits import NO
+from modelwright.cli._group import CommandGroup
 from modelwright.cli._options import Output, output_options
 from modelwright.cli._types import Duration, Size
 from modelwright.errors import UsageError
@@ -23,7 +24,7 @@ else:
 _SHOWN = 1000
 
 
-@click.group("cache")
+@click.group("cache", cls=CommandGroup)
 def command() -> None:
     """The store: where it is, what it holds, verify and prune it.
 

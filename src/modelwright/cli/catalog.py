@@ -16,6 +16,7 @@ from modelwright.cli._building import build_code, folder_options
 from modelwright.cli._call import one_line, say_record
 from modelwright.cli._data import data_options
 from modelwright.cli._exits import NO
+from modelwright.cli._group import CommandGroup
 from modelwright.cli._options import Output, limit_options, output_options, write_document
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ else:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@click.group("catalog")
+@click.group("catalog", cls=CommandGroup)
 def command() -> None:
     """Recipes that were shown to work, each about one pinned model.
 

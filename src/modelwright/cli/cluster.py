@@ -9,6 +9,7 @@ import click
 
 from modelwright._lazy import lazy
 from modelwright.cli._cluster import tls_option
+from modelwright.cli._group import CommandGroup
 from modelwright.cli._options import Output, output_options
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ else:
     farm = lazy("modelwright.farm.cluster")
 
 
-@click.group("cluster")
+@click.group("cluster", cls=CommandGroup)
 def command() -> None:
     """Many machines: certificates, the scheduler, and which workers there are.
 

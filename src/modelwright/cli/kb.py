@@ -11,6 +11,7 @@ import modelwright as mw
 from modelwright._lazy import lazy
 from modelwright.cli._call import kept_lines
 from modelwright.cli._exits import CANNOT_TELL, NO
+from modelwright.cli._group import CommandGroup
 from modelwright.cli._options import Output, model_options, output_options, target_option, write_document
 from modelwright.cli._types import Duration
 
@@ -25,7 +26,7 @@ else:
 _STATUSES = ("draft", "quarantined", "adopted", "confirmed", "general", "expired", "retracted")
 
 
-@click.group("kb")
+@click.group("kb", cls=CommandGroup)
 def command() -> None:
     """What is known about changes on targets: findings, the evidence each rests on, and rules that use them.
 

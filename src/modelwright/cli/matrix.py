@@ -16,6 +16,7 @@ from modelwright.cli._call import Answering, VerbCall, answer, kept_lines
 from modelwright.cli._cluster import scheduler_options
 from modelwright.cli._data import data_options
 from modelwright.cli._exits import CANNOT_TELL, NO
+from modelwright.cli._group import CommandGroup
 from modelwright.cli._options import (
     Output,
     html_option,
@@ -41,7 +42,7 @@ _REPORT, _PAGE = "matrix.json", "matrix.html"
 _REFRESH_S = 1.0
 
 
-@click.group("matrix")
+@click.group("matrix", cls=CommandGroup)
 def command() -> None:
     """Many models for many targets: what they share is made once, what is finished is never done again.
 

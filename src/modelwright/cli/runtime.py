@@ -8,6 +8,7 @@ import click
 
 from modelwright._lazy import lazy
 from modelwright.cli._completing import runtime_names
+from modelwright.cli._group import CommandGroup
 from modelwright.cli._options import Output, output_options
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ else:
     report = lazy("modelwright.report.runtimes")
 
 
-@click.group("runtime")
+@click.group("runtime", cls=CommandGroup)
 def command() -> None:
     """Other interpreters for runtimes that replace onnxruntime.
 

@@ -11,6 +11,7 @@ import click
 import modelwright as mw
 from modelwright._lazy import lazy
 from modelwright.cli._call import one_line
+from modelwright.cli._group import CommandGroup
 from modelwright.cli._options import Output, output_options, write_document
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _catalogue = click.option(
 )
 
 
-@click.group("site")
+@click.group("site", cls=CommandGroup)
 def command() -> None:
     """Everything that is known as pages: models by targets, records, support, findings, history."""
 

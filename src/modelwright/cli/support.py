@@ -16,6 +16,7 @@ from modelwright.cli._call import Answering, VerbCall, answer, kept_lines
 from modelwright.cli._completing import precision_names, target_names
 from modelwright.cli._data import data_options
 from modelwright.cli._exits import CANNOT_TELL, NO
+from modelwright.cli._group import CommandGroup
 from modelwright.cli._options import (
     Output,
     limit_options,
@@ -41,7 +42,7 @@ _LEVELS = ("L0", "L1", "L2", "L3", "L4", "L5")
 _ABOUT = ("task", "revision", "random_weights", "trust_remote_code")
 
 
-@click.group("support")
+@click.group("support", cls=CommandGroup)
 def command() -> None:
     """Adding models: what one needs, what is claimed of it, and what is shown."""
 
