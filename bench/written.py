@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import importlib.metadata
 import json
+import os
 import platform
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,6 +26,7 @@ def environment() -> dict[str, object]:
     return {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "machine": f"{platform.machine()}, {cpu.partition(': ')[2] or 'unknown CPU'}",
+        "cpus": len(os.sched_getaffinity(0)),
         "python": platform.python_version(),
         "libraries": versions,
     }
