@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
@@ -9,18 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from modelwright._dataclass import dataclass
+from modelwright._installed import installed
 from modelwright._scratch import scratch
-from modelwright.errors import InputError, UsageError, WrightError
+from modelwright.errors import ExecutionError, InputError, UsageError, WrightError
 from modelwright.evidence import busy_words
 from modelwright.models import HfSource
 from modelwright.pipeline import judged_rows
 from modelwright.stages.validate import Gate, cosine_bound, is_quantized
-from modelwright.support._answers import compare_answers, run_elsewhere
+from modelwright.support._answers import compare_answers, run_elsewhere, run_in_another
 from modelwright.support._case import CasePart, told
 from modelwright.support._climb import Climb
 from modelwright.support._levels import SESSIONS, Hindrance, PortableSeen, SpeedSeen, TaskSeen
 from modelwright.support._words import RowWord
-from modelwright.worker import ChildError, run
+from modelwright.worker import ChildError, Runtime, find_runtime, run, runtime_names
 
 if TYPE_CHECKING:
     from modelwright.evaluation import EvalResult
@@ -138,7 +140,7 @@ def portable_level(climb: Climb, others: Mapping[str, Climb], cpu: RowWord | Non
         opened, same = _elsewhere(climb)
     except WrightError as error:
         why = error.cause if isinstance(error, ChildError) else told(error)
-        return LevelFound(replace(seen, refused=f"ONNX's own runtime does not take it: {why}"))
+        return LevelFound(replace(seen, refused=f"the other runtime does not take it: {why}"))
     return LevelFound(replace(seen, opened=opened, moved_agrees=same))
 
 
@@ -169,9 +171,19 @@ def _lay_out(folder: Path, mine: tuple[Path, str], theirs: tuple[Path, str], cou
         shutil.copyfile(theirs[0] / f"{theirs[1]}-g{number}.npz", folder / f"model-w{number}.npz")
 
 
+def _another_runtime() -> Runtime | None:
+    """One of this machine that has another onnxruntime; None where nobody has made one that is whole."""
+    for name in runtime_names():
+        with contextlib.suppress(ExecutionError):
+            found = find_runtime(name)
+            if found.version("onnxruntime") not in (None, installed("onnxruntime")):
+                return found
+    return None
+
+
 def _elsewhere(climb: Climb) -> tuple[str, bool]:
     """The folder moved, each part opened by another runtime, a few samples compared with what the target gave."""
-    engine, same = "", True
+    engine, same, other = "", True, _another_runtime()
     with scratch("moved") as place:
         folder = climb.moved(Path(place, "moved"))
         for part in climb.built.parts:
@@ -181,7 +193,9 @@ def _elsewhere(climb: Climb) -> tuple[str, bool]:
                     name = f"{part.name}-{kind}{number}.npz"
                     shutil.copyfile(climb.place / name, Path(place, name))
             model = str(climb.moved_model(folder, part))
-            engine = run(run_elsewhere.call(str(place), part.name, model, count), timeout=_ELSEWHERE_S).unwrap()
+            asked = run_elsewhere if other is None else run_in_another
+            call = asked.call(str(place), part.name, model, count)
+            engine = run(call, runtime=other, timeout=_ELSEWHERE_S).unwrap()
             gate = Gate(precision=climb.precision, elsewhere=True, task=climb.task)
             random = not climb.runs(part).real
             outputs = run(

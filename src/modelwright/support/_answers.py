@@ -41,11 +41,13 @@ if TYPE_CHECKING:
     import numpy as np
     import onnx
     import onnx.reference as onnx_reference
+    import onnxruntime as ort
     from numpy.typing import NDArray
 else:
     np = lazy("numpy")
     onnx = lazy("onnx")
     onnx_reference = lazy("onnx.reference")
+    ort = lazy("onnxruntime")
 
 Arrays = dict[str, "NDArray[Any]"]
 _MOST_BYTES = 1 << 30
@@ -170,13 +172,24 @@ def compare_answers(workdir: str, name: str, count: int, gate: Gate, random: boo
 @task
 def run_elsewhere(workdir: str, name: str, model: str, count: int) -> str:
     """The answers of another runtime than onnxruntime: ONNX's own, which computes every operator as it is defined."""
-    folder = Path(workdir)
     other = onnx_reference.ReferenceEvaluator(model)
+    _answer_all(Path(workdir), name, count, other.output_names, other)
+    return f"onnx {onnx.__version__}, its reference"
+
+
+@task
+def run_in_another(workdir: str, name: str, model: str, count: int) -> str:
+    """The answers of the onnxruntime of this interpreter, which is another one than ours."""
+    session = ort.InferenceSession(model, providers=["CPUExecutionProvider"])
+    _answer_all(Path(workdir), name, count, [one.name for one in session.get_outputs()], session)
+    return f"onnxruntime {ort.__version__}"
+
+
+def _answer_all(folder: Path, name: str, count: int, outputs: Sequence[str], other: Any) -> None:
     for number in range(count):
         progress(f"sample {number + 1} of {count}")
         found = other.run(None, _read(folder / f"{name}-f{number}.npz"))
-        _write(folder / f"{name}-w{number}.npz", dict(zip(other.output_names, found, strict=True)))
-    return f"onnx {onnx.__version__}, its reference"
+        _write(folder / f"{name}-w{number}.npz", dict(zip(outputs, found, strict=True)))
 
 
 @task
