@@ -51,6 +51,8 @@ PROOFS = (
     "catalog",
     "catalog_lint",
     "support_review",
+    "ship",
+    "watch",
 )
 
 

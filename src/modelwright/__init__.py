@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from modelwright.api.site import site
     from modelwright.api.sweep import sweep
     from modelwright.api.tune import tune
+    from modelwright.api.watch import watch, watch_history
     from modelwright.errors import WrightError
     from modelwright.measure import Arm
     from modelwright.pipeline import Recipe
@@ -80,6 +81,8 @@ _WHERE = {
     "sweep": ("api.sweep", "sweep"),
     "tune": ("api.tune", "tune"),
     "verify": ("api.publish", "verify"),
+    "watch": ("api.watch", "watch"),
+    "watch_history": ("api.watch", "watch_history"),
 }
 
 __all__ = [
@@ -122,6 +125,8 @@ __all__ = [
     "sweep",
     "tune",
     "verify",
+    "watch",
+    "watch_history",
 ]
 
 

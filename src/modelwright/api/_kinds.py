@@ -15,10 +15,12 @@ from modelwright.vocabulary import Result, as_data
 
 if TYPE_CHECKING:
     import modelwright.answers.ship as shipping
+    import modelwright.answers.watch as watching
     import modelwright.support as adding
     from modelwright import answers, diagnosis, evaluation, knowledge, measure, models, pipeline, repairs, search
     from modelwright.answers import Diagnosis
     from modelwright.answers.ship import ShipResult
+    from modelwright.answers.watch import WatchResult
     from modelwright.diagnosis import DebugReport
     from modelwright.evaluation import EvalResult
     from modelwright.knowledge import ExperimentResult
@@ -40,6 +42,7 @@ else:
     search = lazy("modelwright.search")
     adding = lazy("modelwright.support")
     shipping = lazy("modelwright.answers.ship")
+    watching = lazy("modelwright.answers.watch")
 
 _BY_JUDGE = f"judge-{JUDGE_VERSION}"
 
@@ -241,6 +244,17 @@ def _ship(result: ShipResult, given: Mapping[str, Any]) -> Facts:
     )
 
 
+def _watch(result: WatchResult, given: Mapping[str, Any]) -> Facts:
+    words = {True: "green", False: "regressed", None: "undecided"}
+    return Facts(
+        "watch-1",
+        tuple(RecordedModel(case.name, case.model, case.files) for case in result.cases),
+        _unique(case.target for case in result.cases),
+        _unique_data(case.data for case in result.suite.cases),
+        RecordedVerdict(words[result.passed], _BY_JUDGE),
+    )
+
+
 KINDS: Mapping[str, Kind] = {
     "perf": Kind(lambda: measure.PerfResult, _perf),
     "compare": Kind(lambda: measure.CompareResult, _compare),
@@ -254,6 +268,7 @@ KINDS: Mapping[str, Kind] = {
     "sweep": Kind(lambda: search.TuneSweep, _sweep),
     "experiment": Kind(lambda: knowledge.ExperimentResult, _experiment),
     "ship": Kind(lambda: shipping.ShipResult, _ship),
+    "watch": Kind(lambda: watching.WatchResult, _watch),
     "support gate": Kind(lambda: adding.GateResult, _support_gate),
     "support run": Kind(lambda: adding.SupportRun, _support_run),
     "support batch": Kind(lambda: adding.SupportBatch, _support_batch),
@@ -268,6 +283,10 @@ def _name(given: Mapping[str, Any], role: str, otherwise: str) -> str:
 
 def _files(files: Iterable[FileEntry]) -> tuple[FileDigest, ...]:
     return tuple(FileDigest(file.name, file.digest, file.size) for file in files)
+
+
+def _unique_data(sources: Iterable[str | None]) -> tuple[RecordedData, ...]:
+    return tuple(RecordedData(source, None) for source in _unique(as_data(source).source for source in sources))
 
 
 def _unique(words: Iterable[str]) -> tuple[str, ...]:

@@ -59,6 +59,7 @@ COMMANDS = (
     _command("kb", "Measure", "What is known about changes on targets, with the evidence."),
     _command("debug", "Measure", "Where a quantized model loses accuracy, and the smallest repair."),
     _command("eval", "Measure", "As accurate as its reference? Proven, or what would prove it."),
+    _command("watch", "Measure", "Did an upgrade of onnxruntime or an EP break or slow anything?"),
     _command("show", "Measure", "Any earlier answer again, by its record; list, export."),
     _command("site", "Measure", "Everything that is known as static pages, built or served."),
     _command("ship", "Keep", "A package for users' machines that picks its own variant there."),

@@ -1,5 +1,6 @@
 """Statistics and verdicts, of speed and of accuracy: numbers in, words out. Pure, no I/O."""
 
+from modelwright.judge._change_points import FEWEST_TO_CHANGE, ChangePoint, change_points
 from modelwright.judge._contributions import Form, contributions, heaviest
 from modelwright.judge._evidence import min_units
 from modelwright.judge._judge import MIN_TICKS, Judge, equate_floor, tail_runs
@@ -21,6 +22,7 @@ from modelwright.judge._verdict import JUDGE_VERSION, Finding, Verdict, finding
 from modelwright.judge._words import SAID, Said, Tone, VerdictKind, worst
 
 __all__ = [
+    "FEWEST_TO_CHANGE",
     "JUDGE_VERSION",
     "MIN_SAMPLES",
     "MIN_TICKS",
@@ -28,6 +30,7 @@ __all__ = [
     "TYPICAL",
     "WORK",
     "Allowance",
+    "ChangePoint",
     "Finding",
     "Forecast",
     "Form",
@@ -42,6 +45,7 @@ __all__ = [
     "Verdict",
     "VerdictKind",
     "as_allowance",
+    "change_points",
     "contributions",
     "equate_floor",
     "finding",

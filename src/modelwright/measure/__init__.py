@@ -3,7 +3,7 @@
 from modelwright.measure._against import against, require_times
 from modelwright.measure._against_types import Against, Changed, TypicalTime
 from modelwright.measure._operator_types import OperatorChange, OperatorChanges
-from modelwright.measure._operators import explained
+from modelwright.measure._operators import explained, traced_changes, traced_operators
 from modelwright.measure._perf import perf
 from modelwright.measure._perf_types import (
     PROTOCOL,
@@ -130,6 +130,8 @@ __all__ = [
     "run_monitored",
     "sentence",
     "trace",
+    "traced_changes",
+    "traced_operators",
     "typical_ms",
     "unit_plan",
     "with_energy",

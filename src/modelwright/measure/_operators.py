@@ -9,7 +9,7 @@ from dataclasses import field, replace
 from statistics import median
 
 from modelwright._dataclass import dataclass
-from modelwright.errors import WrightError
+from modelwright.errors import ExecutionError, WrightError
 from modelwright.graph import Graph, load, summary
 from modelwright.measure._operator_types import OperatorChange, OperatorChanges
 from modelwright.measure.races._arm import ReadyArm
@@ -42,6 +42,21 @@ def explained(result: CompareResult, arms: Sequence[ReadyArm], on_progress: OnPr
         worth = side.subject.model.quantized and timed.times_ms[0] is not None
         told.append(replace(timed, operators=_changes(base, side, timed, on_progress or silent)) if worth else timed)
     return replace(result, arms=tuple(told))
+
+
+def traced_changes(
+    base: ReadyArm, arm: ReadyArm, timed: ArmResult, on_progress: OnProgress | None = None
+) -> OperatorChanges:
+    """Which operators take longer in an arm than in the base: of the same model in another runtime, for example."""
+    return _changes(_Side(base), _Side(arm), timed, on_progress or silent)
+
+
+def traced_operators(arm: ReadyArm) -> tuple[Operator, ...]:
+    """The operators of an arm as they ran, each with the EP that has it."""
+    found = _Side(arm).trace(_FEWEST)
+    if not found.has_data:
+        raise ExecutionError(f"{arm.name} could not be traced", cause=str(found.error), fix="look at its log")
+    return found.operators
 
 
 class _Side:

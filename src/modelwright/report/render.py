@@ -47,6 +47,8 @@ _RENDERERS = {
     "SupportReview": "support_review.render_review",
     "TuneResult": "tune.render_tune",
     "TuneSweep": "sweep.render_sweep",
+    "WatchHistory": "watch.render_history",
+    "WatchResult": "watch.render_watch",
     "Verified": "knowledge.render_verified",
 }
 _WIDTH = 110

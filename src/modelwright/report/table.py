@@ -10,6 +10,7 @@ from typing import Any
 
 from modelwright._dataclass import dataclass
 from modelwright.answers.ship import ShipResult
+from modelwright.answers.watch import WatchResult
 from modelwright.diagnosis import DebugReport
 from modelwright.evaluation import EvalResult
 from modelwright.evidence import RecordLine
@@ -19,6 +20,7 @@ from modelwright.pipeline import Analyses, Builds
 from modelwright.report.ship import reason_words, verdict_words
 from modelwright.report.sweep import row_words, summary_words
 from modelwright.report.tune import front_words
+from modelwright.report.watch import result_words
 from modelwright.search import TuneResult, TuneSweep
 from modelwright.vocabulary import Result
 
@@ -144,6 +146,15 @@ def _ship(result: ShipResult) -> Table:
     return Table(("gate", "variant", "answer", "why", "record"), rows, verdict_words(result))
 
 
+def _watch(result: WatchResult) -> Table:
+    rows = (
+        (case.name, case.target, row.aspect, row.word, row.sentence, row.record)
+        for case in result.cases
+        for row in case.rows
+    )
+    return Table(("case", "target", "aspect", "answer", "why", "record"), tuple(rows), result_words(result))
+
+
 _TABLES: Mapping[str, Callable[[Any], Table]] = {
     "perf": _perf,
     "compare": _compare,
@@ -156,6 +167,7 @@ _TABLES: Mapping[str, Callable[[Any], Table]] = {
     "sweep": _sweep,
     "experiment": _experiment,
     "ship": _ship,
+    "watch": _watch,
 }
 
 
