@@ -10,10 +10,13 @@ import onnxruntime as ort
 import pytest
 from onnx import helper
 
+from modelwright.data import DataSource
 from modelwright.graph import external_data, load
 from modelwright.pipeline import import_model
 from modelwright.plans import ModelInput, left_in_store
 from modelwright.stages.optimize import OptimizeParams, run_optimize
+from modelwright.stages.quantize import QuantizeParams, run_quantize
+from modelwright.stages.validate import Gate, run_validate
 from modelwright.store import Produced, Store, stage_key
 from support.models import model, save_external, value, weight
 
@@ -158,3 +161,26 @@ def test_what_a_killed_process_left_open_goes_with_the_next_opening(tmp_path):
     with Store(root) as again:
         again.stats()
     assert not left.exists()
+
+
+@pytest.mark.parametrize("precision", ["w8a8", "fp16", "int4"])
+def test_a_model_that_is_opened_in_place_is_quantized_as_one_in_a_folder(store, tmp_path, precision, monkeypatch):
+    monkeypatch.setattr("modelwright.graph._write.INLINE_BYTES", 1 << 30)
+    source = imported(store, chain(), tmp_path / "in")
+    results = []
+    with source.opened(store) as opened:
+        for number, path in enumerate((opened, str(tmp_path / "in/model.onnx"))):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            run_quantize(path, str(folder), QuantizeParams(precision, samples=2, block_size=16), DataSource())
+            results.append((folder / "model.onnx").read_bytes())
+    assert results[0] == results[1]
+
+
+def test_a_model_that_is_opened_in_place_is_judged_as_one_in_a_folder(store, tmp_path):
+    source = imported(store, chain(), tmp_path / "in")
+    with source.opened(store) as opened:
+        outcome = run_validate(
+            opened, str(tmp_path / "in/model.onnx"), str(tmp_path), Gate(precision="fp32"), DataSource()
+        )
+    assert outcome.passed is True, outcome.checks
