@@ -20,6 +20,8 @@ Shade = Literal["", "good", "fair", "bad", "soft"]
 COLOURS = 10
 # More would be slow to open and nobody reads them; the JSON has all.
 _MOST_ROWS = 3000
+# What is no longer than this stays on one line in a column of long words, and makes it no wider.
+_BRIEF = 24
 
 
 def text(words: str) -> Html:
@@ -129,7 +131,8 @@ def _anchor(row: Row) -> str:
 
 
 def _cell(cell: Cell, column: Column, *, before: str = "", after: str = "") -> str:
-    kind = " ".join(filter(None, ("n" if column.number else "", "long" if column.long else "", cell.tone)))
+    width = ("long" if len(cell.text) > _BRIEF else "long brief") if column.long else ""
+    kind = " ".join(filter(None, ("n" if column.number else "", width, cell.tone)))
     order = f' data-v="{"" if cell.order is None else repr(float(cell.order))}"' if column.number else ""
     small = f"<small>{text(cell.small)}</small>" if cell.small else ""
     classes = f' class="{kind}"' if kind else ""

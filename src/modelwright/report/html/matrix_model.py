@@ -70,8 +70,14 @@ def cell_values(status: CellStatus, *, perf: bool, accuracy: bool) -> tuple[Cell
         *([_time(status)] if perf else []),
         *(_scores(status) if accuracy else ()),
         number(None if facts is None else facts.cpu_seconds, 1),
-        Cell(" ".join(key[:_SHORT] for key in evidence_of(status)) or "–"),
+        _evidence(status),
     )
+
+
+def _evidence(status: CellStatus) -> Cell:
+    """One below the other: beside each other they would push the rest out of a narrow window."""
+    first, *others = [key[:_SHORT] for key in evidence_of(status)] or ["–"]
+    return Cell(first, small=" ".join(others))
 
 
 def _time(status: CellStatus) -> Cell:
