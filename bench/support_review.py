@@ -30,7 +30,7 @@ _GRAPHS = (
     "bert", "vit", "resnet", "convnext", "distilbert", "electra",
     "roberta", "layoutlm", "segformer", "wav2vec2",
 )  # fmt: skip
-_HALVED = ("bert", "vit", "resnet", "electra", "distilbert", "roberta", "segformer")
+_HALVED = ("bert", "vit", "resnet", "electra", "distilbert", "roberta", "segformer", "convnext", "wav2vec2", "layoutlm")
 _CONFIGURED = ("bert", "resnet", "vit", "t5", "electra", "convnext", "distilbert", "bart", "qwen3", "segformer")
 _MAKE = """
 import json, sys, modelwright as mw
