@@ -94,12 +94,12 @@ def planted() -> dict[str, object]:
     _plant()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        nets = [layers(folder / "layers.onnx", 12, 192), conv(folder / "conv.onnx")]
-        found = _watched(folder, nets, "here", PLANTED, BUDGET_S)
-    slow, other = found.cases
-    word = {case.name: {row.aspect: row.word for row in case.rows} for case in found.cases}
-    right = word["layers"]["speed"] == "REGRESSED" and slow.blamed[:1] == ("MatMul",)
-    return {"cases": _said(found), "met": right and word["conv"]["speed"] != "REGRESSED" and not other.blamed}
+        slow = _watched(folder, [layers(folder / "layers.onnx", 12, 192)], "here", PLANTED, BUDGET_S)
+        other = _watched(folder, [conv(folder / "conv.onnx")], "here", PLANTED, BUDGET_S / 4)
+    speeds = [next(row.word for row in found.cases[0].rows if row.aspect == "speed") for found in (slow, other)]
+    right = speeds[0] == "REGRESSED" and slow.cases[0].blamed[:1] == ("MatMul",)
+    innocent = speeds[1] != "REGRESSED" and not other.cases[0].blamed
+    return {"cases": {**_said(slow), **_said(other)}, "met": right and innocent}
 
 
 def real_aa() -> dict[str, object]:

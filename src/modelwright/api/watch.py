@@ -37,8 +37,8 @@ def watch(
     """The pinned artifacts of a suite on an old and a new runtime, side by side: does each still run, answer the same,
     lie on the same EPs, take as much memory and time?
 
-    `old` and `new` (a runtime by name, or "here") and `budget_s` (for the speed and for the memory of each case) take
-    the place of what the suite says. A line for each case is added to the file `history`.
+    `old` and `new` (a runtime by name, or "here") and `budget_s` take the place of what the suite says; that is for the
+    speed of each case, and its memory gets half as much. A line for each case is added to the file `history`.
     """
     read = read_suite(Path(suite), old, new)
     if budget_s is not None:

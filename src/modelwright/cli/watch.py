@@ -12,6 +12,7 @@ from modelwright._output import check_output, write_output
 from modelwright.cli._call import Answering, VerbCall, answer, kept_lines
 from modelwright.cli._completing import runtime_names
 from modelwright.cli._exits import CANNOT_TELL, NO
+from modelwright.cli._group import CommandGroup
 from modelwright.cli._options import Output, limit_options, verb_options
 from modelwright.cli._types import Duration
 
@@ -24,7 +25,7 @@ else:
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
-@click.group("watch")
+@click.group("watch", cls=CommandGroup)
 def command() -> None:
     """Did an upgrade of onnxruntime or of an EP break or slow anything?"""
 
@@ -33,7 +34,9 @@ def command() -> None:
 @click.argument("suite", type=_FILE)
 @click.option("--old", shell_complete=runtime_names, help="The old side: a runtime, or `here`. Default: the suite's.")
 @click.option("--new", shell_complete=runtime_names, help="The new side, likewise.")
-@click.option("--budget", "budget_s", type=Duration("s"), help="For the speed, and for the memory, of each case.")
+@click.option(
+    "--budget", "budget_s", type=Duration("s"), help="For the speed of each case; its memory gets half as much."
+)
 @click.option("--history", type=_FILE, help="Add a line for each case to this file (`wright watch history`).")
 @click.option("--junit", type=_FILE, help="Write JUnit XML. Undecided is an error there, never a pass.")
 @click.option("--markdown", type=_FILE, help="Write Markdown for a pull request.")

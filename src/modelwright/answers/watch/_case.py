@@ -54,10 +54,10 @@ def watch_case(suite: WatchSuite, case: WatchedModel, race: Race, tell: OnProgre
     accuracy, placement = _accuracy(old, new, first[1], real=case.data is not None), placement_row(old.facts, new.facts)
     rows = (*found.rows, accuracy, placement)
     moved = _moved(*first) if placement.passed is False else ()
-    tell(Progress(f"{case.name}: memory"))
-    memory, memory_row = _memory(suite, *first)
     tell(Progress(f"{case.name}: timing both sides in turns"))
     speed, speed_row, operators = _speed(suite, case, first, race, tell)
+    tell(Progress(f"{case.name}: memory"))
+    memory, memory_row = _memory(suite, *first)
     return replace(
         found, rows=(*rows, memory_row, speed_row), speed=speed, memory=memory, operators=operators, moved=moved
     )
@@ -160,7 +160,7 @@ def _memory(suite: WatchSuite, old: ReadyArm, new: ReadyArm) -> tuple[NewOldRati
         Judge(suite.max_growth / 2, suite.each_alpha),
         measure.UnitRunner(measure.unit_plan([old]), fresh_processes=True),
     )
-    peaks, until, coin = (list[int](), list[int]()), time.monotonic() + suite.budget_s, random.Random()
+    peaks, until, coin = (list[int](), list[int]()), time.monotonic() + suite.budget_s / 2, random.Random()
     while judge.within(suite.max_growth) is None and time.monotonic() < until:
         order = [(0, old), (1, new)]
         coin.shuffle(order)
