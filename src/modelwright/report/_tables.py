@@ -25,7 +25,7 @@ _FLEXIBLE = ("name", "text")
 
 @dataclass(frozen=True)
 class Col:
-    """A `name` is folded after a slash, a `text` between words; a `word` and a `number` stay on one line.
+    """A `name` is folded after a slash or a blank, a `text` between words; a `word` and a `number` stay on one line.
 
     Where there is no room the column with the highest `drop` goes first; one with 0 never goes.
     """
@@ -108,15 +108,15 @@ def _cell(column: Col, content: Content, room: int | None) -> rich.console.Rende
 
 
 def _folded(name: str, room: int) -> Iterator[str]:
-    """Broken behind a slash where that is possible."""
+    """Broken behind a slash or a blank where that is possible."""
     line = ""
-    for piece in name.replace("/", "/\0").split("\0"):
-        if line and len(line) + len(piece) > room:
-            yield line
+    for piece in name.replace("/", "/\0").replace(" ", " \0").split("\0"):
+        if line and len(line) + len(piece.rstrip()) > room:
+            yield line.rstrip()
             line = ""
         line += piece
-        while len(line) > room:
+        while len(line.rstrip()) > room:
             yield line[:room]
             line = line[room:]
     if line:
-        yield line
+        yield line.rstrip()

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
-from modelwright.evidence import Reading
+from modelwright.evidence import Environment, Reading
 from modelwright.measure import Latency, PerfResult
 from modelwright.report._units import human_bytes
 from modelwright.report.telemetry import render_telemetry
@@ -51,7 +51,7 @@ def perf_facts(result: PerfResult) -> list[tuple[str, str]]:
         lines.append(("Cold load", _load(result)))
     lines.append(("Memory", f"peak {human_bytes(result.peak_rss_bytes)} resident in the measured process"))
     lines.append(("Samples", _samples(result)))
-    lines.append(("Machine", _machine(result)))
+    lines.append(("Machine", machine_words(result.environment)))
     return lines
 
 
@@ -118,8 +118,7 @@ def _samples(result: PerfResult) -> str:
     )
 
 
-def _machine(result: PerfResult) -> str:
-    environment = result.environment
+def machine_words(environment: Environment) -> str:
     cpu = environment.host.cpu
     return ", ".join(
         (

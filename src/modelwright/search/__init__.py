@@ -9,6 +9,7 @@ from modelwright.search._limits import Objective, TuneLimits
 from modelwright.search._portfolio import Carried, CarriedArtifact, Portfolio, PortfolioRow, portability, portfolio
 from modelwright.search._space import refuse_unknown
 from modelwright.search._sweep import SearchFailure, SweepInterrupted, SweepRow, TuneSweep
+from modelwright.search._timeline import TimelineStep
 from modelwright.search._tune import tune
 from modelwright.search._types import DeviceLostError, TuneFront, TuneInterrupted, TuneOptions, TuneResult, TuneRow
 
@@ -26,6 +27,7 @@ __all__ = [
     "SearchFailure",
     "SweepInterrupted",
     "SweepRow",
+    "TimelineStep",
     "TuneFront",
     "TuneInterrupted",
     "TuneLimits",

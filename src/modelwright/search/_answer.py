@@ -43,6 +43,7 @@ def tune_result(
         latency=search.latency(done.champion),
         needed_s=done.needed_s,
         combined=search.combining.said,
+        timeline=search.timeline,
         settings=dict(item.split("=", 1) for item in settings.split(",") if item),
         recipe=toml_text(recipe),
         limits=search.limits,

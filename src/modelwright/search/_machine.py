@@ -36,6 +36,7 @@ from modelwright.search._events import (
 from modelwright.search._latency import LatencyCheck, check, unit_quantile
 from modelwright.search._limits import TuneLimits
 from modelwright.search._screening import MOST_UNITS, Screening
+from modelwright.search._timeline import TimelineStep, noted
 from modelwright.search._variant import BASELINE, Variant
 
 # Part of the budget that is kept for confirming.
@@ -60,6 +61,7 @@ class TuneSearch:
     contenders: dict[str, Contender] = field(default_factory=dict)
     rebuilt: VariantRebuilt | None = None
     race: Race | None = None
+    timeline: tuple[TimelineStep, ...] = ()
     _unit_s: float = 0.0
     _turn: Turn | None = None
 
@@ -265,6 +267,7 @@ class TuneSearch:
     # --- what happened ------------------------------------------------------------------------------------------------
 
     def tell(self, event: SearchEvent) -> None:
+        self.timeline = noted(self.timeline, event, self.spent_s)
         self.spent_s += event.seconds
         if isinstance(event, UnitTaken):
             self._count(event)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -329,7 +329,7 @@ class _Tuning:
             reproducible=None if rebuilt is None else rebuilt.identity != "other",
             environment=probe.finish(self.shop.runner.cpu_s if self._timed and self.search.units else None),
         )
-        graph = self.shop.graph
+        graph, operators = self.shop.graph, operators_of(self.shop.file(variant))
         return replace(
             result,
             rows=cited(result.rows, self.advice),
@@ -337,8 +337,14 @@ class _Tuning:
             family=graph.family,
             mark=graph.mark,
             precision=job.recipe.precision,
-            operators=tuple(operators_of(self.shop.file(variant))),
+            operators=tuple(operators),
+            graph=_differing(operators_of(self.shop.file(Variant())), operators),
         )
+
+
+def _differing(base: Mapping[str, int], other: Mapping[str, int]) -> dict[str, tuple[int, int]]:
+    pairs = {name: (base.get(name, 0), other.get(name, 0)) for name in sorted({*base, *other})}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
 def _died(error: WrightError) -> bool:

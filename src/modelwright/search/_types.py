@@ -15,6 +15,7 @@ from modelwright.measure import InputChoice
 from modelwright.models import FileDigest
 from modelwright.search._latency import LatencyCheck
 from modelwright.search._limits import TuneLimits
+from modelwright.search._timeline import TimelineStep
 from modelwright.vocabulary import Result
 
 TUNE_PROTOCOL = "tune-1"
@@ -79,7 +80,8 @@ class TuneResult(Result):
     model and the model by content; `insights` what was known beforehand;
     `precision` is the baseline's, `operators` are the champion's, by name. `front` is what there is to choose
     from, `call` the command as it was typed; `combined` says what was tried of combinations that are too many
-    to try all of them."""
+    to try all of them; `timeline` is what the time was spent on, `graph` are the operators of which the baseline and
+    the champion do not have as many, by name: how many each has."""
 
     kind: ClassVar[str] = "tune"
 
@@ -114,6 +116,8 @@ class TuneResult(Result):
     front: TuneFront = field(default_factory=TuneFront)
     call: tuple[str, ...] = ()
     combined: str | None = None
+    timeline: tuple[TimelineStep, ...] = ()
+    graph: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     folder: str | None = None
 
 

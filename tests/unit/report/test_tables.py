@@ -68,3 +68,9 @@ def _plain(text):
     import re
 
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+def test_a_name_of_several_words_is_folded_between_them():
+    rows = [("denormals=off spinning=off level=basic", "+13.3% (+11.5% … +15.1%)")]
+    text = printed(fitted([Col("variant", "name"), Col("effect", "number")], rows, 44), 44)
+    assert [word in text for word in rows[0][0].split()] == [True] * 3

@@ -444,3 +444,21 @@ def test_a_winner_that_nobody_can_reach_takes_no_more_units_than_its_proof():
     rebuilt = next(place for place, event in enumerate(happened) if isinstance(event, VariantRebuilt))
     labels = [event.label for event in happened[:rebuilt] if isinstance(event, UnitTaken)]
     assert labels.count("fast=1") <= 10
+
+
+def test_the_timeline_has_one_line_for_what_was_done_in_a_row():
+    device = FakeDevice({"fast": 1.1})
+    device.dropped = {"bad=1": "its gate failed"}
+    search, _, happened = run([change("fast"), change("bad")], device)
+    steps = search.timeline
+    assert [step.what for step in steps] == [
+        "variants built",
+        "variants opened and checked",
+        "units of the screening",
+        "champion built anew",
+        "units that confirm",
+    ]
+    assert sum(step.count for step in steps) == len(happened)
+    assert steps[0].count == 3
+    assert sum(step.seconds for step in steps) == search.spent_s
+    assert steps[-1].at_s + steps[-1].seconds == search.spent_s

@@ -8,6 +8,7 @@ from modelwright.report.html._kit import Cell, Column, Interval, Row, Shade, int
 from modelwright.report.html._page import NextStep, Note, Page, Section
 from modelwright.report.html._words import command, shade
 from modelwright.report.knowledge import insight_word
+from modelwright.report.perf import machine_words
 from modelwright.report.tune import (
     budget_words,
     effect_words,
@@ -28,9 +29,21 @@ def tune_page(result: TuneResult) -> Page:
         kind=f"search for {result.target}",
         title=result.model,
         verdict=(result.sentence, shade(result.finding.kind) if result.finding is not None else ""),
-        facts=(("champion", result.champion), ("took", f"{result.spent_s:.0f} s, {result.units} units")),
+        facts=(
+            ("champion", result.champion),
+            ("took", f"{result.spent_s:.0f} s, {result.units} units"),
+            ("machine", machine_words(result.environment)),
+            ("libraries", ", ".join(f"{name} {version}" for name, version in result.environment.packages.items())),
+        ),
         notes=tuple(Note(words, "") for words in lines(result)[1:]),
-        sections=(*_effects(result, measured), _front(result), _variants(result), *_insights(result)),
+        sections=(
+            *_effects(result, measured),
+            _front(result),
+            _variants(result),
+            *_graph(result),
+            *_insights(result),
+            *_timeline(result),
+        ),
         next_steps=_steps(result),
     )
 
@@ -54,8 +67,39 @@ def _front(result: TuneResult) -> Section:
     return Section("Front", table(columns, rows), front_words(result))
 
 
+def _graph(result: TuneResult) -> tuple[Section, ...]:
+    """Of the champion beside the baseline."""
+    if result.champion == "baseline":
+        return ()
+    if not result.graph:
+        return (Section("Graph", paragraph(f"{result.champion} has as many of each operator as the baseline.")),)
+    columns = [Column("operator", long=True), Column("baseline", True), Column("champion", True)]
+    rows = [Row((Cell(name), *(Cell(str(count), count) for count in pair))) for name, pair in result.graph.items()]
+    return (Section("Graph", table(columns, rows), "operators of which the two do not have as many"),)
+
+
+def _timeline(result: TuneResult) -> tuple[Section, ...]:
+    if not result.timeline:
+        return ()
+    columns = [Column("from", True), Column("what", long=True), Column("how many", True), Column("took", True)]
+    rows = [
+        Row(
+            (
+                Cell(f"{step.at_s:.1f} s", step.at_s),
+                Cell(step.what),
+                Cell(str(step.count), step.count),
+                Cell(f"{step.seconds:.1f} s", step.seconds),
+            )
+        )
+        for step in result.timeline
+    ]
+    return (Section("What the time was spent on", table(columns, rows), "with what earlier calls of it spent"),)
+
+
 def _variants(result: TuneResult) -> Section:
+    placed = any(row.left_nodes is not None for row in result.rows)
     columns = [Column("variant", long=True), Column("word"), Column("effect"), Column("size", True)]
+    columns += [Column("left to the CPU", True)] if placed else []
     rows = [
         Row(
             (
@@ -63,6 +107,7 @@ def _variants(result: TuneResult) -> Section:
                 Cell(row.word, tone=_tone(row)),
                 Cell(effect_words(row), row.effect),
                 Cell(human_bytes(row.size) if row.size is not None else "–", row.size),
+                *([Cell("–" if row.left_nodes is None else str(row.left_nodes), row.left_nodes)] if placed else []),
             )
         )
         for row in result.rows
