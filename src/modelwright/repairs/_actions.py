@@ -41,7 +41,17 @@ def settings(params: QuantizeParams, *, saturated: bool = False) -> list[Promoti
     if not params.per_channel:
         found.append(("per_channel", True))
     found += [("method", method) for method in get_args(Method) if method != params.method]
-    return [Promotion(name, "", "setting", "free", 0.0, (), (), value) for name, value in found]
+    return [_setting(name, value) for name, value in found]
+
+
+def more_effort(params: QuantizeParams) -> list[Promotion]:
+    """What costs nothing when the model runs, but several times as much to build."""
+    kinds = {step.kind for step in steps_of(params.precision)}
+    return [_setting("effort", "best")] if kinds & {"static", "int4"} and params.effort != "best" else []
+
+
+def _setting(name: str, value: bool | str) -> Promotion:
+    return Promotion(name, "", "setting", "free", 0.0, (), (), value)
 
 
 def exceptions(report: DebugReport, view: View, params: QuantizeParams, level: Level) -> tuple[list[Promotion], ...]:

@@ -15,7 +15,7 @@ from modelwright.errors import UsageError
 from modelwright.judge import VerdictKind
 from modelwright.models import onnx_of
 from modelwright.pipeline import Recipe
-from modelwright.repairs._actions import combined, exceptions, expected_gains, grown, settings
+from modelwright.repairs._actions import combined, exceptions, expected_gains, grown, more_effort, settings
 from modelwright.repairs._candidates import CHECK, CHOOSE, Candidate, Candidates
 from modelwright.repairs._subset import Chosen, Spent, SubsetSearch, Things, Trial
 from modelwright.repairs._types import FixInterrupted, FixOptions, FixResult, FixRow, FixScore, Level, Promotion
@@ -108,8 +108,10 @@ class _Search:
         kept, best = self._settings(start, settings(self._params, saturated=report.saturated and not self._tried.exact))
         nothing = _Found((), start, met=False, minimal=False)
         found = [self._cheapest(kept, report)] if kept else []
+        if not any(item.met for item in found):
+            found += self._with_effort(kept, report)
         if any(item.met for item in found):
-            return found[0]
+            return found[-1]
         report = self._tried.diagnosed(best) if kept else report
         for level in _levels(self._params, self._options):
             for offered in exceptions(report, self._view, self._params, level):
@@ -118,6 +120,14 @@ class _Search:
                     break
         # Without a set that is good enough nothing is raised: half a repair is not offered as one.
         return min((item for item in found if item.met), key=self._cost, default=nothing)
+
+    def _with_effort(self, kept: list[Promotion], report: DebugReport) -> list[_Found]:
+        """Where more effort is enough by itself. It is no part of a repair that raises something: it moves noise from
+        one tensor to another, and every candidate would take as long."""
+        more = [] if self._options.data.random or self._tried.spent else more_effort(self._params)
+        if not more or not self._good(self._made([*kept, *more])):
+            return []
+        return [self._cheapest([*kept, *more], report)]
 
     def _settings(self, start: Candidate, offered: Sequence[Promotion]) -> tuple[list[Promotion], Candidate]:
         """Each is kept if there is less noise with it than without."""

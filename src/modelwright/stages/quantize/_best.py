@@ -9,9 +9,10 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from modelwright._dataclass import dataclass
+from modelwright._lazy import lazy
 from modelwright.stages.quantize._int4 import quantize_int4
 from modelwright.stages.quantize._int4_rounded import round_int4
 from modelwright.stages.quantize._model import Prepared, copied, open_model, prepare
@@ -28,13 +29,18 @@ if TYPE_CHECKING:
     pass
 
 if TYPE_CHECKING:
+    import numpy as np
     import onnx
+    from numpy.typing import NDArray
+else:
+    np = lazy("numpy")
 
 RANGES, ROUNDING = "ranges", "rounding"
 SEAMS: tuple[SeamKind, ...] = ("smoothing", "equalization")
 TECHNIQUES = (*SEAMS, RANGES, ROUNDING)
 FLOAT_BITS = 24
-# Less is not told from chance.
+_NOTHING = 1e-30
+# Less is not worth another model.
 _LEAST_DB = 0.1
 
 
@@ -107,20 +113,28 @@ def quantize_with(
 def best_of(
     techniques: Sequence[str],
     attempt: Callable[[tuple[str, ...]], EffortTrial],
-    noise: Callable[[EffortTrial], float | None],
+    noise: Callable[[EffortTrial], NDArray[Any] | None],
 ) -> tuple[EffortTrial, tuple[Gain, ...]]:
     """The attempt with the techniques that are worth it, and what each of those tried brought."""
     found = attempt(())
     least, kept, gains = noise(found), list[str](), list[Gain]()
-    for name in techniques if least else ():
+    for name in techniques if least is not None else ():
         progress(f"trying {name}")
         other = attempt((*kept, name))
         left = noise(other) if other.places else None
         if least is None or left is None:
             continue
-        won = 10 * math.log10(least / max(left, 1e-30))
-        gains.append(Gain(name, other.places, round(won, 2), kept=won >= _LEAST_DB))
+        won, surely = _won(least, left)
+        gains.append(Gain(name, other.places, round(won, 2), kept=surely >= _LEAST_DB))
         if gains[-1].kept:
             found, least = other, left
             kept.append(name)
     return found, tuple(gains)
+
+
+def _won(before: NDArray[Any], after: NDArray[Any]) -> tuple[float, float]:
+    """Decibels by which the noise fell, sample by sample, on average; and what is left of them less two standard
+    errors: eight samples with two scores each fall by decibels by chance."""
+    each = 10 * (np.log10(np.maximum(before, _NOTHING)) - np.log10(np.clip(after, _NOTHING, 1 / _NOTHING)))
+    mean = float(each.mean())
+    return mean, mean - 2 * float(each.std(ddof=1)) / math.sqrt(len(each))

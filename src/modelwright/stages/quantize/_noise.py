@@ -56,18 +56,19 @@ class NoiseMeter:
         answers = tuple(tuple(run(session, places, sample)) for sample in judging)
         return cls(outputs, squashed, judging, answers, workdir)
 
-    def noise(self, model: onnx.ModelProto) -> float | None:
-        """Against the size of each output, on average; None where there is nothing to measure."""
+    def noise(self, model: onnx.ModelProto) -> NDArray[Any] | None:
+        """For each sample, against the size of each output, on average; None where there is nothing to measure."""
         places = _places(model.graph, self.outputs, self.squashed)
-        size, lost = np.zeros(len(places)), np.zeros(len(places))
-        for expected, found in zip(self.answers, self._answers(model, places), strict=True):
-            size += [np.square(value, dtype=np.float64).sum() for value in expected]
-            pairs = zip(expected, found, strict=True)
-            lost += [np.square(one.astype(np.float64) - other).sum() for one, other in pairs]
-        told = np.isfinite(size) & (size > 0)
+        size = np.array([[np.square(value, dtype=np.float64).sum() for value in item] for item in self.answers])
+        told = np.isfinite(size).all(axis=0) & (size > 0).any(axis=0) if size.size else np.zeros(0, bool)
         if not told.any():
             return None
-        return float((lost[told] / size[told]).mean()) if np.isfinite(lost[told]).all() else float("inf")
+        lost = [
+            [np.square(one.astype(np.float64) - other).sum() for one, other in zip(expected, found, strict=True)]
+            for expected, found in zip(self.answers, self._answers(model, places), strict=True)
+        ]
+        share: NDArray[Any] = (np.array(lost)[:, told] / size.mean(axis=0)[told]).mean(axis=1)
+        return np.where(np.isfinite(share), share, np.inf)
 
     def _answers(self, model: onnx.ModelProto, places: list[str]) -> Iterator[list[NDArray[Any]]]:
         shown = len(model.graph.output)

@@ -52,7 +52,7 @@ class QuantizeParams:
     - `bias_correction`: what rounding the weights adds to the mean of each output channel is taken off its bias. Needs
       real samples; made-up ones have no mean to trust.
     - `effort`: how long it may take to keep the accuracy (static precisions, int4). `fast` calibrates with the first 8
-      of the samples and corrects no biases; `best` also tries what takes long (`_best`), and keeps what lessens the noise.
+      of the samples and corrects no biases; `best` also tries what takes long (`_best`) and keeps what helps.
     - `keep_io_types` and `op_types_float`: inputs and outputs, and operators, that fp16 leaves alone.
     """
 
