@@ -37,13 +37,15 @@ TARGETS: Mapping[str, QuantizeParams] = {
 
 
 def run(names: Sequence[str] = NAMES) -> dict[str, Any]:
-    before = read("effort")
-    found = dict(before.get("models", {})) if before.get("quantize") == QUANTIZE.version else {}
-    for item in models(*(name for name in names if name not in found)):
+    found = dict(read("effort").get("models", {}))
+    known = {name for name, rows in found.items() if rows["quantize"] == QUANTIZE.version}
+    for item in models(*names) if set(names) - known else ():
         with tempfile.TemporaryDirectory() as folder:
-            found[item.name] = _rows(item, Path(folder))
-        write("effort", {"quantize": QUANTIZE.version, "models": found})
-    return {"quantize": QUANTIZE.version, "models": found}
+            rows = {"quantize": QUANTIZE.version, **_rows(item, Path(folder))}
+        # Other models may have been written meanwhile.
+        found = {**read("effort").get("models", {}), item.name: rows}
+        write("effort", {"models": found})
+    return {"models": found}
 
 
 def _rows(trained: Trained, folder: Path) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import pytest
 
 from ep.debug.left_out import nothing_can_be_left_out
 from ep.debug.nets import batch, chain, deep, planted_outlier, write_samples
+from ep.quantize.test_best import network, tied_rows
 from modelwright.data import DataSource
 from modelwright.diagnosis._match_view import view
 from modelwright.errors import InputError, UsageError
@@ -306,3 +307,15 @@ def test_a_budget_of_no_time_ends_with_what_was_tried(tmp_path):
     result = fix(saved(tmp_path, planted_outlier(deep())), plan(tmp_path), options)
     assert (result.status, result.builds) == ("not_met", 1)
     assert "the time budget was reached" in result.reason
+
+
+def test_more_effort_is_enough_where_rounding_is_what_is_lost(tmp_path):
+    """With 16-bit activations the weights make the noise, and inputs that go together let their errors cancel."""
+    model = saved(tmp_path, network("relu"))
+    np.savez(tmp_path / "calibration.npz", x=tied_rows(32, 4))
+    np.savez(tmp_path / "judged.npz", x=tied_rows(24, 4, seed=11))
+    made = recipe(QuantizeParams("w8a16", samples=32), Data(str(tmp_path / "calibration.npz")))
+    result = fix(model, made, FixOptions(data=Data(str(tmp_path / "judged.npz"), samples=24), target_sqnr=46.0))
+    assert result.status == "met"
+    assert [(item.tensor, item.value) for item in result.raised] == [("effort", "best")]
+    assert result.quantize.effort == "best"
