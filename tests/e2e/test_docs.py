@@ -12,7 +12,8 @@ import pytest
 from support.models import mlp, save
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+SKILLS = sorted((ROOT / "skills").glob("*/SKILL.md"))
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *SKILLS]
 
 
 def _examples():
@@ -21,7 +22,7 @@ def _examples():
         for block in re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
             lines = [re.split(r"\s+#", line)[0] for line in block.splitlines() if line.startswith("wright ")]
             if lines:
-                yield pytest.param(lines, id=f"{page.name}: {lines[0]}")
+                yield pytest.param(lines, id=f"{page.relative_to(ROOT)}: {lines[0]}")
 
 
 def test_the_command_page_is_generated_from_the_code():
@@ -59,3 +60,16 @@ def test_the_python_of_a_page_runs_from_its_first_cell_to_its_last(tmp_path, nam
     story = "\n".join(_cells(ROOT / name))
     done = subprocess.run([sys.executable, "-c", story], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("page", SKILLS, ids=lambda page: page.parent.name)
+def test_a_skill_says_what_it_is_for_and_when_not_to_use_it(page):
+    text = page.read_text(encoding="utf-8")
+    head = re.match(r"---\nname: (\S+)\ndescription: (.+)\n---\n", text)
+    assert head is not None
+    assert head[1] == page.parent.name
+    assert 40 < len(head[2]) <= 1024
+    assert "Use " in head[2]
+    assert text.count("\n- ", text.index("## When not to use it")) >= 2
+    for linked in re.findall(r"docs/\S+?\.md", text):
+        assert (ROOT / linked).is_file(), linked

@@ -8,6 +8,7 @@ from modelwright.overview._gather import gather
 from modelwright.overview._hub import HubModels, hub_models
 from modelwright.overview._types import (
     AS_IT_CAME,
+    UNKNOWN,
     MatrixOrder,
     Overview,
     OverviewCell,
@@ -18,6 +19,7 @@ from modelwright.overview._types import (
 
 __all__ = [
     "AS_IT_CAME",
+    "UNKNOWN",
     "FindWish",
     "Found",
     "FoundModel",

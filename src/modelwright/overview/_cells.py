@@ -151,6 +151,7 @@ def _analyze(record: Record[Any], target: str) -> dict[str, Any]:
 
 
 _SAID = {"perf": _perf, "eval": _eval, "analyze": _analyze}
+NUMBERED = tuple(_SAID)
 
 
 def headline(record: Record[Any]) -> Sourced | None:

@@ -17,6 +17,7 @@ from modelwright.evidence import Record, RecordLine
 from modelwright.farm import CellStatus
 from modelwright.knowledge import KnowledgeBase
 from modelwright.overview._cells import (
+    NUMBERED,
     Place,
     cell_of_build,
     cell_of_record,
@@ -132,8 +133,11 @@ class _Shelf:
         if record.kind == "build":
             return tuple(dict.fromkeys(self.key(build.source) for build in record.payload))
         places = list(dict.fromkeys(self._about(record)))
+        known = {place[0] for place in self.cells}
         for place in places:
-            self.put(cell_of_record(place, record))
+            # What has no number for a cell makes none, unless nothing else is known of the model.
+            if place in self.cells or record.kind in NUMBERED or place[0] not in known:
+                self.put(cell_of_record(place, record))
         return tuple(dict.fromkeys(place[0] for place in places))
 
     def _about(self, record: Record[Any]) -> Iterator[Place]:

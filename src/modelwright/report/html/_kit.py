@@ -53,7 +53,8 @@ class Column:
 @dataclass(frozen=True)
 class Cell:
     """`order` is what a number is sorted by, None for unknown; text is sorted as it is written. `link` is the name of
-    another page beside this one, with `#` and a row in it. `source` is the record that a number is from."""
+    another page beside this one, with `#` and a row in it. `source` is the record that a number is from;
+    `hint` is shown to whoever points at it, and read out."""
 
     text: str
     order: float | None = None
@@ -61,6 +62,7 @@ class Cell:
     small: str = ""
     link: str = ""
     source: str = ""
+    hint: str = ""
 
 
 @dataclass(frozen=True)
@@ -139,8 +141,11 @@ def _cell(cell: Cell, column: Column, *, before: str = "", after: str = "") -> s
     words: str = text(cell.text).replace("/", "/<wbr>") if column.long else text(cell.text)
     if cell.link:
         words = f'<a href="{html.escape(quote(cell.link, safe="/#"))}">{words}</a>'
-    source = f' data-source="{text(cell.source)}" title="from {text(cell.source)}"' if cell.source else ""
-    return f"<td{classes}{order}{source}>{before}{words}{after}{small}</td>"
+    source = f' data-source="{text(cell.source)}"' if cell.source else ""
+    hint = cell.hint or (f"from {cell.source}" if cell.source else "")
+    title = f' title="{text(hint)}"' if hint else ""
+    read = f'<span class="read">: {text(cell.hint)}</span>' if cell.hint else ""
+    return f"<td{classes}{order}{source}{title}>{before}{words}{read}{after}{small}</td>"
 
 
 def listing(words: str) -> Html:

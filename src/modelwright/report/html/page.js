@@ -76,7 +76,7 @@ function besideEachOther(section) {
     const cells = picked.map((row) => row.cells[at]), values = cells.map((cell) => cell.dataset.v);
     const line = body.insertRow(), name = make("th", title);
     name.scope = "row";
-    line.append(name, ...cells.map((cell) => make("td", [...cell.childNodes].filter((node) => !(node.className === "anchor")).map((node) => node.textContent.trim()).filter(Boolean).join(" · "))));
+    line.append(name, ...cells.map((cell) => make("td", [...cell.childNodes].filter((node) => !(node.className === "anchor")).map((node) => node.textContent.trim().replace(/^: /, "")).filter(Boolean).join(" · "))));
     const both = values.every((value) => value !== undefined && value !== "") && Number(values[0]) !== 0;
     line.append(make("td", both ? (Number(values[1]) / Number(values[0])).toPrecision(4) + " ×" : ""));
   });

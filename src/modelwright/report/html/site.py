@@ -77,7 +77,7 @@ def _grid(known: Overview) -> Section | None:
     rows = [Row((_titled(model), *(_square(model, target) for target in known.targets))) for model in known.models]
     body = table(columns, rows, find="filter by model or state")
     hint = "✓ passed its gate · ? built, nobody could judge it · ✗ failed · what stands below was measured"
-    return Section("Models by targets", Html(f'<div class="grid">{body}</div>'), hint)
+    return Section("Models by targets", Html(f'<div class="grid pinned">{body}</div>'), hint)
 
 
 def _titled(model: OverviewModel) -> Cell:
@@ -90,15 +90,13 @@ def _square(model: OverviewModel, target: str) -> Cell:
         return Cell("")
     order = ("good", "fair", "bad", "soft")
     best = min(cells, key=lambda cell: order.index(tone_of(cell.state)))
-    said = f"{mark_of(best.state)} {best.precision}"
+    said = f"{mark_of(best.state)} {best.failure.kind if best.failure else best.precision}"
     more = [f"and {len(cells) - 1} more"] if len(cells) > 1 else []
     small = " · ".join([*_measured(best), *more])
     return Cell(said, tone=tone_of(best.state), link=f"{model_place(model)}#{best.id}", small=small)
 
 
 def _measured(cell: OverviewCell) -> Iterator[str]:
-    if cell.failure is not None:
-        yield cell.failure.kind
     if cell.latency.value is not None:
         yield f"{cell.latency.value:,.4g} ms"
     if cell.accuracy.value is not None:
@@ -112,7 +110,9 @@ def _every(known: Overview) -> Section | None:
     body = table(
         [Column("model", long=True), *cell_columns()], rows, find="filter by model, target, precision or state"
     )
-    return Section("Every cell", body, "tick two rows to put them beside each other")
+    return Section(
+        "Every cell", Html(f'<div class="pinned">{body}</div>'), "tick two rows to put them beside each other"
+    )
 
 
 def _failures(known: Overview) -> Section | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from modelwright.farm import CellFailure
-from modelwright.overview import OverviewCell, OverviewModel, Sourced, SourcedRecord
+from modelwright.overview import UNKNOWN, OverviewCell, OverviewModel, Sourced, SourcedRecord
 from modelwright.report._units import human_bytes
 from modelwright.report.html._kit import Cell, Column, Row, Shade
 from modelwright.report.matrix import NEXT_STEPS
@@ -40,9 +40,9 @@ def record_place(record: SourcedRecord) -> str | None:
 
 
 def number_cell(value: Sourced, digits: int = 4, *, small: str = "") -> Cell:
-    """Unknown is a dash with the reason below it."""
+    """Unknown is a dash with the reason behind it."""
     if value.value is None:
-        return Cell("–", small=value.reason if value.reason and value.reason != "nobody asked" else "")
+        return Cell("–", hint=value.reason or "")
     shown = f"{value.value:,.{digits}g}" if value.value % 1 else f"{value.value:,.0f}"
     return Cell(shown, value.value, small=small, source=f"{value.origin} {value.record}" if value.record else "")
 
@@ -94,9 +94,16 @@ def _up_to(value: Sourced) -> str:
 
 def _bounds(value: Sourced) -> str:
     if value.low is None and value.high is None:
-        return value.about
-    low, high = ("?" if end is None else f"{end:+.4g}" for end in (value.low, value.high))
-    return f"drop between {low} and {high}; {value.about.partition(';')[0]}"
+        return ""
+    low, high = ("?" if end is None else f"{end:+.2g}" for end in (value.low, value.high))
+    return f"drop {low} to {high}"
+
+
+def unknowns(cell: OverviewCell) -> dict[str, str]:
+    """What is not known of it, and why."""
+    names = {"placement": cell.placed, "p50": cell.latency, "accuracy": cell.accuracy, "size": cell.size}
+    asked = {name: value for name, value in names.items() if value.value is None and value != UNKNOWN}
+    return {name: value.reason or "nobody said why" for name, value in asked.items()}
 
 
 def record_columns(*, models: bool) -> list[Column]:

@@ -32,6 +32,7 @@ from modelwright.report.html.site_cells import (
     failure_cells,
     record_columns,
     record_row,
+    unknowns,
 )
 
 _MOST_RECIPES = 6
@@ -39,7 +40,15 @@ _MOST_RECIPES = 6
 
 def model_page(model: OverviewModel, known: Overview, links: tuple[tuple[str, str], ...]) -> Page:
     mine = [record for record in known.records if model.key in record.about]
-    sections = (_targets(model), _accuracy(model), _failures(model), _times(mine), _records(mine), _again(model))
+    sections = (
+        _targets(model),
+        _accuracy(model),
+        _failures(model),
+        _times(mine),
+        _records(mine),
+        _unknown(model),
+        _again(model),
+    )
     return Page(
         kind="model",
         title=model.title,
@@ -63,7 +72,8 @@ def _facts(model: OverviewModel) -> Iterator[tuple[str, str]]:
 def _targets(model: OverviewModel) -> Section:
     rows = [cell_row(cell) for cell in model.cells]
     hint = "the cosine is that of the gate, against the model as it came; tick two rows to put them beside each other"
-    return Section("Artifacts", table(cell_columns(), rows), hint)
+    body = Html(f'<div class="pinned">{table(cell_columns(), rows)}</div>')
+    return Section("Artifacts", body, hint)
 
 
 def _accuracy(model: OverviewModel) -> Section | None:
@@ -75,6 +85,17 @@ def _accuracy(model: OverviewModel) -> Section | None:
         for seen in [None if cell.reference.value is None else cell.reference.value - (cell.accuracy.value or 0.0)]
     ]
     return Section("How much was lost", intervals(rows), "bounds of the drop against the reference") if rows else None
+
+
+def _unknown(model: OverviewModel) -> Section | None:
+    """Each reason once, with the targets that it holds for."""
+    why: dict[tuple[str, str], list[str]] = {}
+    for cell in model.cells:
+        for what, reason in unknowns(cell).items():
+            why.setdefault((what, reason), []).append(cell.target)
+    rows = [Row((Cell(what), Cell(reason), Cell(", ".join(targets)))) for (what, reason), targets in why.items()]
+    columns = [Column("what"), Column("why", long=True), Column("on", long=True)]
+    return Section("What is not known, and why", table(columns, rows)) if rows else None
 
 
 def _failures(model: OverviewModel) -> Section | None:
