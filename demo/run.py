@@ -70,6 +70,8 @@ def main() -> int:
     step("Nothing twice: the first build again")
     seconds = wright(*BUILD, "-o", "demo-out")
     console.print(f"[bold]The second build took {seconds:.1f} s: everything came from the store.[/]")
+    step("All of it as pages: open the one that it names")
+    wright("site", "build", "-o", "demo-out/site")
     return 0
 
 

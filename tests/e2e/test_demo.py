@@ -31,3 +31,5 @@ def test_the_demo_builds_judges_finds_the_loss_and_repairs_it(tmp_path):
     assert "L3 cpu fp32" in forged
     assert (tmp_path / "demo-out/debug.html").is_file()
     assert (tmp_path / "demo-out/trace.html").is_file()
+    assert done.stdout.rstrip().endswith("demo-out/site/index.html")
+    assert (tmp_path / "demo-out/site/index.html").is_file()

@@ -213,7 +213,10 @@ def history_page(known: Overview) -> Page:
     searches = [record for record in known.records if record.line.kind in ("tune", "sweep")]
     sections = [Section("Every record", body, "the newest first; a number of one time is no verdict about another")]
     if searches:
-        found = table(record_columns(models=True), [record_row(one, models=True) for one in searches])
+        again = [
+            replace(record_row(one, models=True), anchor="") for one in searches
+        ]  # its anchor is in the whole list
+        found = table(record_columns(models=True), again)
         sections.insert(0, Section("Searches", found))
     return Page(
         kind="modelwright",
