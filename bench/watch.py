@@ -97,9 +97,11 @@ def planted() -> dict[str, object]:
         slow = _watched(folder, [layers(folder / "layers.onnx", 12, 192)], "here", PLANTED, BUDGET_S)
         other = _watched(folder, [conv(folder / "conv.onnx")], "here", PLANTED, BUDGET_S / 4)
     speeds = [next(row.word for row in found.cases[0].rows if row.aspect == "speed") for found in (slow, other)]
-    right = speeds[0] == "REGRESSED" and slow.cases[0].blamed[:1] == ("MatMul",)
+    proven, likely = slow.cases[0].blamed[:1], slow.cases[0].suspected
+    named = proven == ("MatMul",) or (likely is not None and likely[0] == "MatMul")
     innocent = speeds[1] != "REGRESSED" and not other.cases[0].blamed
-    return {"cases": {**_said(slow), **_said(other)}, "met": right and innocent}
+    how = {"blamed_by_proof": list(proven), "suspected": likely}
+    return {"cases": {**_said(slow), **_said(other)}, **how, "met": speeds[0] == "REGRESSED" and named and innocent}
 
 
 def real_aa() -> dict[str, object]:

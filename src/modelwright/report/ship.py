@@ -15,7 +15,14 @@ if TYPE_CHECKING:
 else:
     rich = lazy("rich")
 
-_STYLES = {"passed": "green", "failed": "red", "waiver expired": "red", "waived": "yellow", "not run": "yellow"}
+_STYLES = {
+    "passed": "green",
+    "failed": "red",
+    "waiver expired": "red",
+    "waived": "yellow",
+    "not run": "yellow",
+    "undecided": "yellow",
+}
 
 
 def render_ship(result: ShipResult, console: rich.console.Console) -> None:

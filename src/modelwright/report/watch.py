@@ -64,8 +64,15 @@ def blame_lines(case: WatchCase) -> Iterator[str]:
         yield f"{case.name}: no operator can be named: {case.operators.reason}"
     elif case.operators is not None:
         slower = [change for change in case.operators.changes if change.slower]
-        if not slower:
+        if not slower and case.suspected is None:
             yield f"{case.name}: no operator is proven to take longer; {case.operators.traces} traces on each side"
+        elif not slower and case.suspected is not None:
+            name, share = case.suspected
+            change = next(one for one in case.operators.changes if one.op_type == name)
+            yield (
+                f"{case.name}: most likely {name}: it has {share:.0%} of the time lost in traces "
+                f"({change.difference_ms:+.3g} ms; {change.low_ms:.3g} to {change.high_ms:.3g}), which proves nothing"
+            )
         for change in slower[:_MOST_BLAMED]:
             kernels = "" if change.kernels == change.base_kernels else (
                 f", as {', '.join(change.kernels) or 'part of others'}"

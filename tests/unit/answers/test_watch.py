@@ -163,6 +163,17 @@ def test_markdown_and_bug_reports_name_who_is_to_blame_and_names_draw_nothing():
     assert name == "a-..-b.md"
 
 
+def test_what_traces_do_not_prove_is_a_suspicion_and_only_with_most_of_the_lost_time():
+    def traced(*changes):
+        return replace(case("net", True, True, False), operators=OperatorChanges(2, 20, changes))
+
+    open_ = replace(change("MatMul", 0.5), low_ms=-0.1)
+    assert (traced(open_, replace(change("Tanh", 0.1), low_ms=-0.1)).suspected or ("",))[0] == "MatMul"
+    assert traced(open_, replace(change("Tanh", 0.5), low_ms=-0.1)).suspected is None
+    assert traced(change("MatMul", 0.5)).suspected is None  # proven
+    assert "most likely MatMul" in markdown(result(traced(open_)))
+
+
 def test_a_history_is_a_series_per_case_and_old_side_with_its_changes(tmp_path):
     path = tmp_path / "history.jsonl"
     draw = np.random.default_rng(0)

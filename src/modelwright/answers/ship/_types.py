@@ -14,6 +14,8 @@ from modelwright.vocabulary import Result, weakest
 GateName = Literal["complete", "accuracy", "speed", "inputs", "agreement", "chain"]
 GATES: tuple[GateName, ...] = ("complete", "accuracy", "speed", "inputs", "agreement", "chain")
 HERE = "here"
+NOT_RUN = "not run"
+"""So begins the reason of a gate that nobody could be asked about."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,9 @@ class GateRow:
             return "passed"
         if self.waiver is not None:
             return "waiver expired" if self.expired else "waived"
-        return "failed" if self.passed is False else "not run"
+        if self.passed is False:
+            return "failed"
+        return NOT_RUN if self.reason.startswith(NOT_RUN) else "undecided"
 
 
 @dataclass(frozen=True)

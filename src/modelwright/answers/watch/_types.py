@@ -98,6 +98,17 @@ class WatchCase:
         changes = self.operators.changes if self.operators is not None else ()
         return tuple(change.op_type for change in changes if change.slower)
 
+    @property
+    def suspected(self) -> tuple[str, float] | None:
+        """Where the traces prove nothing: the type that has more than half of all the time that was lost, and its share
+        of that."""
+        changes = self.operators.changes if self.operators is not None and not self.blamed else ()
+        lost = sum(max(0.0, change.difference_ms) for change in changes)
+        most = max(changes, key=lambda change: change.difference_ms, default=None)
+        if most is None or not lost or most.difference_ms <= lost / 2:
+            return None
+        return most.op_type, most.difference_ms / lost
+
 
 @dataclass(frozen=True)
 class ChangedVersion:
@@ -124,7 +135,9 @@ class WatchResult(Result):
         return weakest(case.passed for case in self.cases)
 
     def content(self) -> dict[str, Any]:
-        cases = [{"passed": case.passed, "blamed": list(case.blamed)} for case in self.cases]
+        cases = [
+            {"passed": case.passed, "blamed": list(case.blamed), "suspected": case.suspected} for case in self.cases
+        ]
         found = super().content()
         found["cases"] = [{**one, **more} for one, more in zip(found["cases"], cases, strict=True)]
         del found["made_at"]  # the record says when
