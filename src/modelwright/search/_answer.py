@@ -9,7 +9,7 @@ from modelwright.judge import Finding, Verdict, VerdictKind
 from modelwright.measure import sentence
 from modelwright.pipeline import Recipe, toml_text
 from modelwright.search._contender import Contender
-from modelwright.search._energy import energy_sentence
+from modelwright.search._energy import energy_sentence, of_energy
 from modelwright.search._events import SearchDone
 from modelwright.search._front import front_of
 from modelwright.search._machine import TuneSearch
@@ -34,7 +34,7 @@ def tune_result(
         status="complete",
         champion=done.champion,
         reason=done.reason,
-        finding=search.finding,
+        finding=_worded(search),
         sentence=_sentence(search, done, timed),
         timed=timed,
         rows=tuple(sorted(rows, key=_order)),
@@ -88,6 +88,7 @@ def _told(search: TuneSearch, one: Contender) -> TuneRow:
     verdict = _first(search.finding) if confirmed else one.verdict
     if verdict is None:
         return TuneRow(one.label, "not measured", "", size=size, left_nodes=left)
+    verdict = of_energy(verdict) if search.limits.objective == "energy" else verdict
     said, reason = (verdict.kind.value, verdict.reason) if confirmed else _screened(verdict, one.label in search.alive)
     return TuneRow(one.label, said, reason, verdict.effect, verdict.low, verdict.high, verdict.units, size, left)
 
@@ -97,6 +98,13 @@ def _screened(verdict: Verdict, alive: bool) -> tuple[str, str]:
     if verdict.kind in (VerdictKind.IMPROVED, VerdictKind.REGRESSED, VerdictKind.EQUIVALENT):
         return verdict.kind.value, verdict.reason
     return ("not decided", verdict.reason) if alive else ("no gain", _GIVEN_UP)
+
+
+def _worded(search: TuneSearch) -> Finding | None:
+    found = search.finding
+    if found is None or search.limits.objective != "energy":
+        return found
+    return replace(found, by=tuple(map(of_energy, found.by)))
 
 
 def _first(found: Finding | None) -> Verdict | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from modelwright.errors import UsageError
-from modelwright.judge import Finding
+from modelwright.judge import Finding, Verdict, VerdictKind
 from modelwright.search._limits import TuneLimits
 from modelwright.targets import EnergyZone, Target, energy_zones
 
@@ -30,6 +32,15 @@ def countable(target: Target, limits: TuneLimits) -> tuple[EnergyZone, ...]:
             fix="leave `by` out",
         )
     return energy_zones()
+
+
+def of_energy(verdict: Verdict) -> Verdict:
+    """With a reason that says what was judged; the judge itself speaks of speed."""
+    if verdict.kind not in (VerdictKind.IMPROVED, VerdictKind.REGRESSED) or verdict.effect is None:
+        return verdict
+    more, word = (verdict.effect, "more") if verdict.effect > 0 else (-verdict.effect, "less")
+    span = verdict.reason.partition(", ")[2]
+    return replace(verdict, reason=f"the baseline takes {more:.1%} {word} energy, {span}")
 
 
 def energy_sentence(arm: str, base: str, found: Finding, total_s: float) -> str:

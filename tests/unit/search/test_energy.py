@@ -4,6 +4,7 @@ import pytest
 
 from modelwright.errors import UsageError
 from modelwright.search import _energy
+from modelwright.search._answer import _row, _worded
 from modelwright.search._energy import countable, energy_sentence
 from modelwright.search._events import SearchDone, UnitTaken
 from modelwright.search._limits import TuneLimits
@@ -55,6 +56,14 @@ def test_the_sentence_says_how_much_less_a_run_takes_of_the_baselines_energy():
     said = energy_sentence(done.champion, "baseline", search.finding, 12.0)
     assert said.startswith("thrifty=1 takes less energy than baseline: a run takes about 20.")
     assert "% less (95 % interval" in said
+
+
+def test_no_row_speaks_of_speed():
+    search, _ = run([change("thrifty"), change("greedy")], Meter({}, {"thrifty": 1.25, "greedy": 0.8}))
+    thrifty, greedy = (_row(search, search.contenders[label]) for label in ("thrifty=1", "greedy=1"))
+    assert thrifty.reason.startswith("the baseline takes 2")
+    assert "% more energy, 95% interval +" in thrifty.reason
+    assert "faster" not in str((_worded(search), thrifty, greedy))
 
 
 def test_without_a_thriftier_variant_the_baseline_stays():
