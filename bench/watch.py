@@ -3,7 +3,7 @@
     python -m bench.watch PART      # upgrade, planted, real_aa or simulated_aa; prints what it found
 
 The plant is a runtime with the same onnxruntime in which every session is opened without packed weights: MatMul alone
-gets slower, by about a third. The convolution beside it must not be blamed. A/A: 80 suites of three cases on eight
+gets slower, by about a quarter. The convolution beside it must not be blamed. A/A: 80 suites of three cases on eight
 kinds of simulated devices (drift, two clocks, heavy tails …), through the judges that `watch` asks, and two real ones.
 A false alarm is a suite in which anything regressed. The parts run side by side, so this machine is never quiet.
 """
