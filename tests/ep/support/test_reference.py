@@ -59,7 +59,8 @@ FAMILY = ModelFamily(answers=lambda found: {"start_logits": found.end_logits, "e
 
 def _model(folder, kind, head="SequenceClassification"):
     torch.manual_seed(0)
-    config = getattr(transformers, f"{kind}Config")(**_SMALL)
+    labels = {"num_labels": 2} if head == "QuestionAnswering" else {}
+    config = getattr(transformers, f"{kind}Config")(**_SMALL | labels)
     getattr(transformers, f"{kind}For{head}")(config).save_pretrained(folder / "model")
     return folder / "model"
 
