@@ -26,6 +26,8 @@ PROOFS = (
     "aa_real",
     "eval_power",
     "planted",
+    "diagnose",
+    "advise",
     "equality",
     "two_runtimes",
     "real_repairs",

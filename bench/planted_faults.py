@@ -331,7 +331,7 @@ def _ep_of_another_version(folder: Path) -> Fault:
 
 def _threads(folder: Path) -> Fault:
     path = save(dense(width=256, depth=8), folder)
-    return Fault("64 threads", "too-many-threads", path, {"symptom": "slow", "threads": 64})
+    return Fault("64 threads", "too-many-threads", path, {"symptom": "slow", "threads": 64, "budget_s": 120.0})
 
 
 def _level(folder: Path) -> Fault:
@@ -347,7 +347,7 @@ def _level(folder: Path) -> Fault:
         last = f"r{place}"
     nodes.append(helper.make_node("Identity", [last], ["y"], name="out"))
     proto = build(nodes, {"x": [1, 64, 24, 24]}, {"y": [1, 64, 24, 24]}, weights)
-    asked = {"symptom": "slow", "level": "disabled", "threads": 1}
+    asked = {"symptom": "slow", "level": "disabled", "threads": 1, "budget_s": 120.0}
     return Fault("graph optimizations off", "optimizations-off", save(proto, folder), asked)
 
 
@@ -355,7 +355,7 @@ def _denormal(folder: Path) -> Fault:
     proto = dense(width=512, depth=4, act="Identity")
     for place in range(4):
         proto = changed(proto, f"w{place}", lambda w: w * np.float32(1e-38))
-    asked = {"symptom": "slow", "threads": 1}
+    asked = {"symptom": "slow", "threads": 1, "budget_s": 120.0}
     return Fault("denormal weights", "denormal-weights", save(proto, folder), asked)
 
 
@@ -374,11 +374,28 @@ def _packed(folder: Path) -> Fault:
     return Fault("a second copy of the weights", "packed-weights", save(proto, folder), {"symptom": "memory"})
 
 
-def planted(folder: Path) -> Iterator[Fault]:
-    for number, make in enumerate(FAULTS):
-        place = folder / f"{number:02d}{make.__name__}"
-        place.mkdir(parents=True, exist_ok=True)
-        yield make(place)
+def healthy(folder: Path) -> Iterator[Fault]:
+    """Twenty-five models with nothing wrong; the rule is what must not be said: anything."""
+    for seed in range(6):
+        yield Fault(f"convolutions {seed}", "", save(conv_net(seed=10 * seed), folder / f"c{seed}"))
+    for seed, act in enumerate(("Relu", "Tanh", "Sigmoid", "Elu", "Softplus", "LeakyRelu")):
+        yield Fault(f"dense {act}", "", save(dense(act=act, seed=seed), folder / f"d{seed}"))
+    for seed in range(3):
+        path = save(conv_net("batch", "side", seed=seed), folder / f"v{seed}")
+        yield Fault(f"dynamic on the CPU {seed}", "", path, {"dims": {"batch": 1 + seed, "side": 16}})
+    for seed in range(3):
+        path = save(conv_net(seed=seed), folder / f"q{seed}")
+        yield Fault(f"on the NPU {seed}", "", path, {"target": "qnn-npu"})
+    for seed in range(4):
+        place = folder / f"i{seed}"
+        place.mkdir(parents=True)
+        data = samples(place / "d.npz")
+        plain, made = quantized(place, conv_net(seed=7 * seed), data)
+        yield Fault(f"int8 {seed}", "", made, {"reference": str(plain), "data": str(data)})
+    for seed in range(3):
+        place = folder / f"s{seed}"
+        path = save(conv_net(seed=seed), place)
+        yield Fault(f"real samples {seed}", "", path, {"data": str(samples(place / "d.npz")), "symptom": "fails"})
 
 
 FAULTS: tuple[Callable[[Path], Fault], ...] = (

@@ -16,6 +16,7 @@ __version__ = "0.1.0"
 TYPE_CHECKING = False  # as in typing, which would be half the cost of this module
 if TYPE_CHECKING:
     from modelwright.api import catalog, kb, support
+    from modelwright.api.advise import advise
     from modelwright.api.analyze import analyze
     from modelwright.api.build import build, config, plan
     from modelwright.api.compare import compare
@@ -53,6 +54,7 @@ _WHERE = {
     "Store": ("store", "Store"),
     "Target": ("targets", "Target"),
     "WrightError": ("errors", "WrightError"),
+    "advise": ("api.advise", "advise"),
     "analyze": ("api.analyze", "analyze"),
     "build": ("api.build", "build"),
     "catalog": ("api", "catalog"),
@@ -97,6 +99,7 @@ __all__ = [
     "Target",
     "WrightError",
     "__version__",
+    "advise",
     "analyze",
     "build",
     "catalog",

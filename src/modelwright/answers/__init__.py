@@ -1,5 +1,15 @@
 """Answers instead of numbers: what is wrong and what cures it. Computed from what other rooms found, by rules."""
 
+from modelwright.answers._advise import (
+    ADVISE_PROTOCOL,
+    AdviseOptions,
+    Decision,
+    Offer,
+    WantedLimits,
+    advise,
+    differences,
+    held,
+)
 from modelwright.answers._bug_report import (
     bug_report,
     write_bug_report,
@@ -35,24 +45,32 @@ from modelwright.answers._types import (
 )
 
 __all__ = [
+    "ADVISE_PROTOCOL",
     "DIAGNOSE_PROTOCOL",
     "RULES",
     "SYMPTOMS",
+    "AdviseOptions",
     "Cause",
     "Complaint",
+    "Decision",
     "Diagnosis",
     "ErrorText",
     "LogCause",
     "LogLine",
     "LogReading",
     "LookedAt",
+    "Offer",
     "SessionSettings",
     "SmallestModel",
     "Symptom",
     "TriedCure",
+    "WantedLimits",
+    "advise",
     "bug_report",
     "diagnose",
+    "differences",
     "error_texts",
+    "held",
     "read_lines",
     "read_log",
     "write_bug_report",

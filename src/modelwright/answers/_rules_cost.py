@@ -73,7 +73,7 @@ def _slow(found: Gathered) -> bool:
 
 
 def _threads(found: Gathered) -> Shown | None:
-    asked, here = found.complaint.session.threads, usable_cpus()
+    asked, here = found.complaint.session.threads, _cpus()
     if not _slow(found) or asked is None or asked <= here:
         return None
     return Shown(
@@ -82,7 +82,12 @@ def _threads(found: Gathered) -> Shown | None:
 
 
 def _fewer_threads(found: Gathered, lab: Lab) -> Iterator[TriedCure]:
-    yield _race_of(found, "As many threads as CPUs", f"`threads` {usable_cpus()}", threads=usable_cpus())
+    yield _race_of(found, "As many threads as CPUs", f"`threads` {_cpus()}", threads=_cpus())
+
+
+def _cpus() -> int:
+    """Whole ones, at least one: a quota may be a part of one."""
+    return max(1, int(usable_cpus()))
 
 
 def _level(found: Gathered) -> Shown | None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import modelwright.answers.watch as watching
     import modelwright.support as adding
     from modelwright import answers, diagnosis, evaluation, knowledge, measure, models, pipeline, repairs, search
-    from modelwright.answers import Diagnosis
+    from modelwright.answers import Decision, Diagnosis
     from modelwright.answers.ship import ShipResult
     from modelwright.answers.watch import WatchResult
     from modelwright.diagnosis import DebugReport
@@ -136,6 +136,16 @@ def _diagnose(result: Diagnosis, given: Mapping[str, Any]) -> Facts:
         models,
         () if result.target is None else (result.target,),
         verdict=RecordedVerdict(str(word), answers.DIAGNOSE_PROTOCOL),
+    )
+
+
+def _advise(result: Decision, given: Mapping[str, Any]) -> Facts:
+    return Facts(
+        answers.ADVISE_PROTOCOL,
+        (RecordedModel("model", _name(given, "model", result.model), result.files),),
+        _unique(offer.target for offer in result.offers),
+        (RecordedData(as_data(given.get("data")).source, None),),
+        RecordedVerdict(result.chosen or "nothing holds", answers.ADVISE_PROTOCOL),
     )
 
 
@@ -260,6 +270,7 @@ KINDS: Mapping[str, Kind] = {
     "compare": Kind(lambda: measure.CompareResult, _compare),
     "eval": Kind(lambda: evaluation.EvalResult, _eval),
     "debug": Kind(lambda: diagnosis.DebugReport, _debug),
+    "advise": Kind(lambda: answers.Decision, _advise),
     "diagnose": Kind(lambda: answers.Diagnosis, _diagnose),
     "analyze": Kind(lambda: pipeline.Analyses, _analyze),
     "build": Kind(lambda: pipeline.Builds, _build),

@@ -56,6 +56,7 @@ COMMANDS = (
     _command("perf", "Measure", "How fast a model runs on a target: latency, load, memory, where."),
     _command("compare", "Measure", "Which of several arms is faster than the first, proven."),
     _command("tune", "Measure", "The configuration that is really best on a target, proven."),
+    _command("advise", "Measure", "Which precision on which target holds what you need."),
     _command("kb", "Measure", "What is known about changes on targets, with the evidence."),
     _command("debug", "Measure", "Where a quantized model loses accuracy, and the smallest repair."),
     _command("eval", "Measure", "As accurate as its reference? Proven, or what would prove it."),

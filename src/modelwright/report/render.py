@@ -22,6 +22,7 @@ _RENDERERS = {
     "Builds": "build.render_builds",
     "CompareResult": "compare.render_compare",
     "DebugReport": "debug.render_debug",
+    "Decision": "advise.render_decision",
     "Diagnosis": "diagnose.render_diagnosis",
     "EvalResult": "eval.render_eval",
     "ExperimentResult": "knowledge.render_experiment",

@@ -11,6 +11,7 @@ from modelwright.report.html._page import Page, framed
 
 if TYPE_CHECKING:
     from modelwright.report.html import (
+        advise,
         analysis,
         compare,
         contribution,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         tune,
     )
 else:
+    advise = lazy("modelwright.report.html.advise")
     analysis = lazy("modelwright.report.html.analysis")
     compare = lazy("modelwright.report.html.compare")
     contribution = lazy("modelwright.report.html.contribution")
@@ -47,6 +49,7 @@ _PAGES: dict[str, Callable[..., Page]] = {
     "Analyses": lambda result: analysis.analysis_page(result.analyses),
     "CompareResult": lambda result: compare.compare_page(result),
     "DebugReport": lambda result, fixed=None: debug.debug_page(result, fixed and fixed.result),
+    "Decision": lambda result: advise.advice_page(result),
     "Diagnosis": lambda result: diagnose.diagnosis_page(result),
     "EvalResult": lambda result: evaluation.eval_page(result),
     "FixResult": lambda result: repair.repair_page(result),

@@ -1,0 +1,286 @@
+"""Which precision on which target: a few builds, each measured against what is wanted, and one that is recommended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field, replace
+from pathlib import Path
+from typing import ClassVar
+
+from modelwright import evaluation, measure, pipeline
+from modelwright._dataclass import dataclass
+from modelwright.errors import WrightError
+from modelwright.evaluation import EvalOptions, EvalResult
+from modelwright.graph import MODEL
+from modelwright.judge import Allowance, VerdictKind
+from modelwright.measure import Arm, CompareOptions, InputChoice, PerfOptions, PerfResult
+from modelwright.models import FileDigest, OnnxSource, model_files
+from modelwright.pipeline import BuildResult, RecipeChoices, resolve_recipe
+from modelwright.store import Store
+from modelwright.targets import Target
+from modelwright.vocabulary import Data, OnProgress, Progress, Result, silent
+
+ADVISE_PROTOCOL = "advise-1"
+PLAIN = "fp32"
+_DURATION_S, _SESSIONS = 2.0, 2
+_PASSED: dict[VerdictKind | None, bool] = {VerdictKind.PASS: True, VerdictKind.FAIL: False}
+
+
+@dataclass(frozen=True)
+class WantedLimits:
+    """What must hold; None is not asked. `max_drop` is of the metric of the task, as it was said."""
+
+    max_drop: str | None = None
+    latency_ms: float | None = None
+    memory_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class Offer:
+    """One build. Each `holds` is None where it is not decided or was not asked. `typical_ms` is the median run,
+    `nine_of_ten_ms` what nine of ten runs stay below; `race` is the sentence of the race against the plainest that
+    holds. `why` says what keeps it from being chosen."""
+
+    target: str
+    precision: str
+    size_bytes: int | None = None
+    files: tuple[FileDigest, ...] = ()
+    accuracy: str | None = None
+    holds_drop: bool | None = None
+    typical_ms: float | None = None
+    nine_of_ten_ms: float | None = None
+    holds_latency: bool | None = None
+    peak_bytes: int | None = None
+    holds_memory: bool | None = None
+    race: str | None = None
+    faster: bool | None = None
+    why: str | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.precision} on {self.target}"
+
+
+@dataclass(frozen=True)
+class Decision(Result):
+    """What was chosen, among what, and what would change it. `chosen` is None where nothing holds everything: then
+    `undecided` says whether that is proven. `changed` is what differs from the record that was replayed."""
+
+    kind: ClassVar[str] = "advise"
+
+    model: str
+    files: tuple[FileDigest, ...]
+    wanted: WantedLimits
+    offers: tuple[Offer, ...]
+    chosen: str | None
+    reasons: tuple[str, ...]
+    would_change: tuple[str, ...]
+    undecided: bool
+    replayed: str | None = None
+    changed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class AdviseOptions:
+    """`targets` in the order of preference; `limit` is `max_drop`, read."""
+
+    targets: tuple[Target, ...]
+    wanted: WantedLimits = field(default_factory=WantedLimits)
+    limit: Allowance | None = None
+    data: Data = field(default_factory=Data)
+    task: str | None = None
+    metric: str | None = None
+    precisions: tuple[str, ...] = ()
+    threads: int | None = None
+    budget_s: float = 40.0
+
+
+@dataclass(frozen=True)
+class _Made:
+    offer: Offer
+    target: Target
+    path: Path | None = None
+
+
+def advise(model: Path, options: AdviseOptions, *, store: Store, on_progress: OnProgress | None = None) -> Decision:
+    """Builds what could be chosen, measures each, and chooses what holds and is proven to be fastest."""
+    tell = on_progress or silent
+    made = [
+        _offered(model, target, precision, options, store, tell)
+        for target in options.targets
+        for precision in _precisions(target, options)
+    ]
+    offers = _raced(made, options, tell)
+    return _decision(model, options.wanted, offers)
+
+
+def _precisions(target: Target, options: AdviseOptions) -> tuple[str, ...]:
+    """The plainest first."""
+    return options.precisions or tuple(dict.fromkeys((PLAIN, target.device_entry.precision, "w8a8")))
+
+
+def _offered(
+    model: Path, target: Target, precision: str, options: AdviseOptions, store: Store, tell: OnProgress
+) -> _Made:
+    offer = Offer(str(target), precision)
+    tell(Progress(f"building {offer.name}"))
+    source = OnnxSource(str(model))
+    try:
+        recipe = resolve_recipe(source, target, RecipeChoices(precision=precision, data=options.data))
+        built = pipeline.build(source, recipe, store=store)
+        path = _file(built)
+        offer = replace(offer, size_bytes=sum(file.size for file in model_files(path)), files=model_files(path))
+        offer = _judged(offer, model, path, target, options, built)
+        return _Made(_timed(offer, path, target, options), target, path)
+    except WrightError as error:
+        return _Made(replace(offer, why=f"{error.problem}: {error.cause}"), target)
+
+
+def _file(built: BuildResult) -> Path:
+    (part,) = built.components
+    final = part.final
+    return final.artifact.path_of(f"{final.folder}/{MODEL}" if final.folder else MODEL)
+
+
+def _judged(offer: Offer, model: Path, path: Path, target: Target, options: AdviseOptions, built: BuildResult) -> Offer:
+    """The drop on samples that calibration did not see; without one that was asked for, the build's own gate."""
+    if options.limit is None:
+        return offer if built.passed is not False else replace(offer, why="it failed the gate of its build")
+    rows = built.recipe.quantize.samples if built.recipe.quantize is not None else 0
+    asked = EvalOptions(max_drop=options.limit, metric=options.metric, target=str(target), after=rows)
+    result = evaluation.evaluate(path, model, options.data, options.task, asked)
+    words = "; ".join(result.reasons) or str(result.verdict)
+    return replace(offer, accuracy=_accuracy(result), holds_drop=_PASSED.get(result.verdict), why=_lost(result, words))
+
+
+def _accuracy(result: EvalResult) -> str:
+    values = result.values
+    if values is None or result.metric is None:
+        return str(result.verdict)
+    return f"{result.metric.name} {values.candidate:.4g}, reference {values.reference:.4g}"
+
+
+def _lost(result: EvalResult, words: str) -> str | None:
+    return None if result.verdict is VerdictKind.PASS else f"accuracy: {words}"
+
+
+def _timed(offer: Offer, path: Path, target: Target, options: AdviseOptions) -> Offer:
+    asked = PerfOptions(
+        duration_s=_DURATION_S,
+        sessions=_SESSIONS,
+        threads=options.threads,
+        inputs=InputChoice(replace(options.data, samples=None)),
+    )
+    result = measure.perf(path, target, asked)
+    return _within(_with_times(offer, result), options.wanted)
+
+
+def _with_times(offer: Offer, result: PerfResult) -> Offer:
+    found = result.latency
+    offer = replace(offer, peak_bytes=result.peak_rss_bytes)
+    return offer if found is None else replace(offer, typical_ms=found.p50_ms, nine_of_ten_ms=found.p90_ms)
+
+
+def _within(offer: Offer, wanted: WantedLimits) -> Offer:
+    """Held where nine of ten runs are within it, missed where half are not; between them nothing is told."""
+    limit, room = wanted.latency_ms, wanted.memory_bytes
+    if limit is not None and offer.typical_ms is not None and offer.nine_of_ten_ms is not None:
+        held = True if offer.nine_of_ten_ms <= limit else False if offer.typical_ms > limit else None
+        offer = replace(offer, holds_latency=held)
+    if room is not None and offer.peak_bytes is not None:
+        offer = replace(offer, holds_memory=offer.peak_bytes <= room)
+    return offer
+
+
+def held(offer: Offer, wanted: WantedLimits) -> bool | None:
+    """Everything that was asked; None where something is not decided and nothing is missed."""
+    asked = [
+        (wanted.max_drop, offer.holds_drop),
+        (wanted.latency_ms, offer.holds_latency),
+        (wanted.memory_bytes, offer.holds_memory),
+    ]
+    words = [holds for limit, holds in asked if limit is not None]
+    if False in words or (offer.why is not None and not words) or offer.size_bytes is None:
+        return False
+    return None if None in words else True
+
+
+def _raced(made: Sequence[_Made], options: AdviseOptions, tell: OnProgress) -> tuple[Offer, ...]:
+    """Those that hold, against the plainest of them."""
+    good = [one for one in made if held(one.offer, options.wanted) and one.offer.typical_ms is not None]
+    raced = {id(one): one.offer for one in made}
+    for one in good[1:]:
+        tell(Progress(f"racing {one.offer.name} against {good[0].offer.name}"))
+        raced[id(one)] = _race(good[0], one, options)
+    return tuple(raced[id(one)] for one in made)
+
+
+def _race(base: _Made, other: _Made, options: AdviseOptions) -> Offer:
+    arms = [
+        Arm(str(one.path), name=one.offer.name, target=str(one.target), threads=options.threads)
+        for one in (base, other)
+    ]
+    inputs = InputChoice(replace(options.data, samples=None))
+    asked = CompareOptions(inputs=inputs, budget_s=options.budget_s, allow_different=True)
+    try:
+        arm = measure.compare(arms, asked).arms[1]
+    except WrightError as error:
+        return replace(other.offer, race=f"{error.problem}: {error.cause}")
+    faster = None if arm.verdict is None else arm.verdict.kind is VerdictKind.IMPROVED
+    return replace(other.offer, race=arm.sentence, faster=faster)
+
+
+def _decision(model: Path, wanted: WantedLimits, offers: tuple[Offer, ...]) -> Decision:
+    good = [offer for offer in offers if held(offer, wanted)]
+    faster = [offer for offer in good if offer.faster and offer.typical_ms is not None]
+    best = min(faster, key=lambda offer: offer.typical_ms or 0.0) if faster else good[0] if good else None
+    return Decision(
+        model=str(model),
+        files=model_files(model),
+        wanted=wanted,
+        offers=offers,
+        chosen=None if best is None else best.name,
+        reasons=_reasons(best, good),
+        would_change=tuple(_would_change(offer, wanted) for offer in offers if held(offer, wanted) is not True),
+        undecided=best is None and any(held(offer, wanted) is None for offer in offers),
+    )
+
+
+def _reasons(best: Offer | None, good: Sequence[Offer]) -> tuple[str, ...]:
+    if best is None:
+        return ("nothing that was built holds everything that was asked",)
+    others = [offer for offer in good if offer is not best]
+    first = f"{best.name} holds everything that was asked"
+    if best.race is not None:
+        return (first, best.race)
+    raced = [f"{offer.name}: {offer.race}" for offer in others if offer.race is not None]
+    return (first, "it is the plainest that does, and none is proven to be faster", *raced)
+
+
+def _would_change(offer: Offer, wanted: WantedLimits) -> str:
+    missed = []
+    if wanted.max_drop is not None and offer.holds_drop is not True:
+        missed.append(offer.why or "its accuracy is not decided")
+    if wanted.latency_ms is not None and offer.holds_latency is not True and offer.nine_of_ten_ms is not None:
+        missed.append(f"nine of ten runs take up to {offer.nine_of_ten_ms:.3g} ms, asked were {wanted.latency_ms:g} ms")
+    if wanted.memory_bytes is not None and offer.holds_memory is not True and offer.peak_bytes is not None:
+        missed.append(
+            f"it takes {offer.peak_bytes / 2**20:,.0f} MiB, asked were {wanted.memory_bytes / 2**20:,.0f} MiB"
+        )
+    return f"{offer.name}: {'; '.join(missed or [offer.why or 'not measured here'])}"
+
+
+def differences(then: Decision, now: Decision) -> tuple[str, ...]:
+    """What a replay found otherwise; times are not compared, two measurements prove nothing about each other."""
+    found = [] if then.chosen == now.chosen else [f"chosen: {then.chosen or 'nothing'} → {now.chosen or 'nothing'}"]
+    before = {offer.name: offer for offer in then.offers}
+    for offer in now.offers:
+        old = before.get(offer.name)
+        if old is None:
+            found.append(f"{offer.name} was not offered then")
+            continue
+        if old.files != offer.files:
+            found.append(f"{offer.name} is another file now")
+        if held(old, then.wanted) is not held(offer, now.wanted):
+            found.append(f"{offer.name}: held {held(old, then.wanted)} → {held(offer, now.wanted)}")
+    return tuple(found)

@@ -1,0 +1,46 @@
+"""`advise`: what is recommended holds what was asked, what is not says why, and a decision can be made again."""
+
+import pytest
+
+import modelwright as mw
+from modelwright.errors import UsageError
+from support.models import mlp, save
+
+
+@pytest.fixture(scope="module")
+def decided(tmp_path_factory):
+    path = save(mlp(), tmp_path_factory.mktemp("advise"))
+    return path, mw.advise(path, precisions=["fp32"], latency_ms=60_000.0, memory=8 << 30, budget_s=5)
+
+
+def test_what_holds_everything_is_recommended_with_its_reasons(decided):
+    _, found = decided
+    (offer,) = found.offers
+    assert found.chosen == "fp32 on cpu"
+    assert (offer.holds_latency, offer.holds_memory, offer.holds_drop) == (True, True, None)
+    assert "holds everything" in found.reasons[0]
+
+
+def test_a_decision_is_kept_and_replayed(decided):
+    path, _ = decided
+    asked = {"precisions": ["fp32"], "latency_ms": 60_000.0, "budget_s": 5}
+    found = mw.advise(path, **asked)
+    again = mw.advise(path, **asked, replay=found.record_id)
+    assert again.changed == ()
+    assert mw.read(again.record_id).refs == (found.record_id,)
+    with pytest.raises(UsageError, match="another question"):
+        mw.advise(path, latency_ms=1.0, replay=found.record_id)
+
+
+def test_nothing_is_recommended_where_nothing_holds(decided):
+    path, _ = decided
+    found = mw.advise(path, precisions=["fp32"], memory=1 << 20, budget_s=5)
+    assert found.chosen is None
+    assert not found.undecided
+    assert "MiB" in found.would_change[0]
+
+
+def test_a_drop_cannot_be_judged_without_labels(decided):
+    path, _ = decided
+    with pytest.raises(UsageError, match="labelled"):
+        mw.advise(path, max_drop="1pt")
