@@ -96,7 +96,7 @@ class AdviseOptions:
 
 
 @dataclass(frozen=True)
-class _Made:
+class _MadeOffer:
     offer: Offer
     target: Target
     path: Path | None = None
@@ -121,7 +121,7 @@ def _precisions(target: Target, options: AdviseOptions) -> tuple[str, ...]:
 
 def _offered(
     model: Path, target: Target, precision: str, options: AdviseOptions, store: Store, tell: OnProgress
-) -> _Made:
+) -> _MadeOffer:
     offer = Offer(str(target), precision)
     tell(Progress(f"building {offer.name}"))
     source = OnnxSource(str(model))
@@ -131,9 +131,9 @@ def _offered(
         path = _file(built)
         offer = replace(offer, size_bytes=sum(file.size for file in model_files(path)), files=model_files(path))
         offer = _judged(offer, model, path, target, options, built)
-        return _Made(_timed(offer, path, target, options), target, path)
+        return _MadeOffer(_timed(offer, path, target, options), target, path)
     except WrightError as error:
-        return _Made(replace(offer, why=f"{error.problem}: {error.cause}"), target)
+        return _MadeOffer(replace(offer, why=f"{error.problem}: {error.cause}"), target)
 
 
 def _file(built: BuildResult) -> Path:
@@ -205,7 +205,7 @@ def held(offer: Offer, wanted: WantedLimits) -> bool | None:
     return None if None in words else True
 
 
-def _raced(made: Sequence[_Made], options: AdviseOptions, tell: OnProgress) -> tuple[Offer, ...]:
+def _raced(made: Sequence[_MadeOffer], options: AdviseOptions, tell: OnProgress) -> tuple[Offer, ...]:
     """Those that hold, against the plainest of them."""
     good = [one for one in made if held(one.offer, options.wanted) and one.offer.typical_ms is not None]
     raced = {id(one): one.offer for one in made}
@@ -215,7 +215,7 @@ def _raced(made: Sequence[_Made], options: AdviseOptions, tell: OnProgress) -> t
     return tuple(raced[id(one)] for one in made)
 
 
-def _race(base: _Made, other: _Made, options: AdviseOptions) -> Offer:
+def _race(base: _MadeOffer, other: _MadeOffer, options: AdviseOptions) -> Offer:
     arms = [
         Arm(str(one.path), name=one.offer.name, target=str(one.target), threads=options.threads)
         for one in (base, other)
