@@ -9,10 +9,11 @@ import pytest
 import modelwright
 
 ROOT = Path(modelwright.__file__).parent
-# The command line and what it prints; what venv, pip, az and git are started with; what a suggestion adds to a build.
+# The command line and what it prints; what venv, pip, az and git are started with; what a suggestion adds to a build;
+# the command that a model which was found is built with.
 ELSEWHERE = (
     *("cli/", "report/", "testing/", "worker/_create.py", "farm/feeds/_azure.py", "pipeline/_analyze.py"),
-    *("support/_checkout.py", "support/_statement.py"),
+    *("support/_checkout.py", "support/_statement.py", "overview/_find.py"),
 )
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 WHOLE_COMMAND = re.compile(r"`wright[^`]*(`|$)")
