@@ -37,8 +37,8 @@ class RunOutcome:
 
 @dataclass(frozen=True)
 class WeightFacts:
-    """Names with how many numbers of each are NaN or infinite, with the share that is denormal, above 1 %, and with how
-    much larger the largest channel is than the middle one, above 16 times."""
+    """Names with how many numbers of each are NaN or infinite, masks left out; with the share that is denormal, above
+    1 %; and with how much larger the largest channel is than the middle one, above 16 times."""
 
     not_finite: tuple[tuple[str, int], ...]
     denormal: tuple[tuple[str, float], ...]
@@ -63,7 +63,7 @@ def _finite(value: Any) -> bool:
 def read_weights(model: str) -> WeightFacts:
     not_finite, denormal, uneven = [], [], []
     for name, array in _floats(onnx.load(model)):
-        wrong = int(array.size - np.isfinite(array).sum())
+        wrong = _wrong(array)
         if wrong:
             not_finite.append((name, wrong))
         tiny = np.finfo(array.dtype).tiny
@@ -74,6 +74,13 @@ def read_weights(model: str) -> WeightFacts:
         if ratio > _UNEVEN:
             uneven.append((name, ratio))
     return WeightFacts(tuple(not_finite), tuple(denormal), tuple(uneven))
+
+
+def _wrong(array: NDArray[Any]) -> int:
+    """How many are NaN or infinite, but for a mask: that holds infinity, and nothing else but zeros."""
+    infinite = np.isinf(array)
+    mask = bool((infinite | (array == 0)).all())
+    return 0 if mask else int(np.isnan(array).sum() + infinite.sum())
 
 
 def _unevenness(array: NDArray[Any]) -> float:

@@ -97,6 +97,9 @@ def _open(rule: CauseRule, cure: TriedCure) -> str:
 def _unanswered(found: Gathered, concluded: Concluded) -> list[str]:
     """A symptom that somebody has and nothing here shows."""
     symptom = found.complaint.symptom
+    made_up = found.complaint.inputs.data.random and found.run is not None and found.run.not_finite
+    if symptom is None and made_up and not concluded.causes:
+        return ["cannot tell whether the answers are wrong: they are no numbers, from made-up inputs; give `data`"]
     if symptom is None or any(cause.symptom == symptom for cause in concluded.causes):
         return []
     wrong = [look for look in found.looked_at if look.ok is False]

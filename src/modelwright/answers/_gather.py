@@ -167,8 +167,12 @@ def _ran(found: Gathered) -> Gathered:
         said = next(iter(read_lines([outcome.cause]).causes), None)
         refused = replace(found, refused=outcome, said=said, arrays=_arrays(complaint))
         return noted(refused, "one run", outcome.words, False)
-    bad = f"{', '.join(outcome.not_finite)}: no numbers" if outcome.not_finite else "every answer is a number"
-    return noted(replace(found, run=outcome), "one run", bad, not outcome.not_finite)
+    found = replace(found, run=outcome)
+    if not outcome.not_finite:
+        return noted(found, "one run", "every answer is a number", True)
+    made_up = complaint.inputs.data.random
+    words = f"{', '.join(outcome.not_finite)}: no numbers{', from made-up inputs' if made_up else ''}"
+    return noted(found, "one run", words, None if made_up else False)
 
 
 def attempt(complaint: Complaint) -> RunOutcome | Refused:

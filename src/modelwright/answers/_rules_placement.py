@@ -11,6 +11,7 @@ from modelwright.pipeline import Suggestion
 from modelwright.targets import LeftNode
 
 _SHOWN = 8
+_KINDS = 4
 
 
 def _left(found: Gathered) -> tuple[LeftNode, ...]:
@@ -42,6 +43,19 @@ def _as_cures(found: Gathered, fits: Callable[[Suggestion], bool]) -> Iterator[T
         after = f"{item.left_after} of {item.nodes_after} nodes left, {item.partitions_after} partitions"
         before = f"{item.left_before} nodes left, {item.partitions_before} partitions"
         yield TriedCure(item.title, item.how, before, after, item.left_after == 0)
+
+
+def _in_vain(found: Gathered) -> Iterator[TriedCure]:
+    """What was tried and moves nothing."""
+    helps = {item.title for item in _suggested(found, _any)}
+    for one in () if found.analysis is None else found.analysis.tried:
+        if one.title not in helps:
+            yield TriedCure(one.title, one.how, f"{len(_left(found))} nodes left", one.result, False)
+
+
+def _all_tried(found: Gathered, lab: Lab) -> Iterator[TriedCure]:
+    yield from _as_cures(found, _any)
+    yield from _in_vain(found)
 
 
 def _fused(found: Gathered) -> Shown | None:
@@ -89,7 +103,9 @@ def _nodes(found: Gathered, nodes: tuple[LeftNode, ...] | list[LeftNode]) -> Sho
     by_type: dict[str, int] = {}
     for node in nodes:
         by_type[node.op_type] = by_type.get(node.op_type, 0) + 1
-    ops = ", ".join(f"{count} {op_type}" for op_type, count in by_type.items())
+    most = sorted(by_type.items(), key=lambda item: -item[1])
+    ops = ", ".join(f"{count} {op_type}" for op_type, count in most[:_KINDS])
+    ops += f" and {len(most) - _KINDS} more kinds" if len(most) > _KINDS else ""
     reasons = dict.fromkeys(node.why.reason for node in nodes if node.why is not None)
     facts = tuple(list(reasons)[:3]) or ("the EP does not say why",)
     where = tuple(f"{node.op_type} {node.name}" for node in nodes[:_SHOWN])
@@ -139,7 +155,7 @@ RULES = (
         "slow",
         "{target} does not take {ops}: they run on the CPU",
         _remaining,
-        _cures(_any),
+        _all_tried,
         remedy="no change that was tried moves them; replace the operators, or accept the copies",
     ),
 )

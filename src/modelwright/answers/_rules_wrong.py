@@ -21,7 +21,8 @@ def _bad_weights(found: Gathered) -> Shown | None:
     if not bad:
         return None
     facts = tuple(f"{name} holds {count} numbers that are NaN or infinite" for name, count in bad)
-    return Shown(facts, tuple(name for name, _ in bad), {"weights": ", ".join(name for name, _ in bad)})
+    so = ", and so do the answers" if found.run is not None and found.run.not_finite else ""
+    return Shown(facts, tuple(name for name, _ in bad), {"weights": ", ".join(name for name, _ in bad), "so": so})
 
 
 def _overflow(found: Gathered) -> Shown | None:
@@ -167,9 +168,9 @@ RULES = (
     CauseRule(
         "weight-not-finite",
         "wrong",
-        "{weights} hold NaN or infinity, so the answers do",
+        "among the numbers of {weights} are NaN or infinity{so}",
         _bad_weights,
-        remedy="take the weights from where they come from again; nothing computed from these can be right",
+        remedy="take the weights from where they come from again; what is computed from these cannot be right",
     ),
     CauseRule(
         "fp16-overflow",

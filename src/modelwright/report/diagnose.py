@@ -40,6 +40,8 @@ def headline(found: Diagnosis) -> str:
         return found.log.causes[0].cause
     if found.log is not None and found.log.unknown:
         return "the errors in the log are not known here"
+    if not found.looked_at:
+        return "no line of the log looks like an error"
     return "nothing wrong was found" if found.healthy else "no cause was found"
 
 

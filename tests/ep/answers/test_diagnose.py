@@ -50,6 +50,34 @@ def test_a_weight_that_is_no_number_is_named(net, tmp_path):
     assert found.healthy is False
 
 
+def masked(filler, tail="Softmax"):
+    """Half of the scores are masked away."""
+    nodes = [
+        helper.make_node("Where", ["inside", "x", "filler"], ["kept"], name="mask"),
+        helper.make_node(tail, ["kept"], ["y"], name="tail"),
+    ]
+    stored = [
+        numpy_helper.from_array(np.arange(8) < 4, "inside"),
+        numpy_helper.from_array(np.array(filler, np.float32), "filler"),
+    ]
+    return model(nodes, [value("x", shape=[1, 8])], [value("y", shape=[1, 8])], stored, opsets={"": 17})
+
+
+def test_a_mask_of_infinities_is_no_broken_weight(tmp_path):
+    found = mw.diagnose(save(masked(-np.inf), tmp_path / "whole"))
+    assert found.healthy is True
+    broken = [0.5] * 7 + [-np.inf]
+    assert mw.diagnose(save(masked(broken), tmp_path / "broken")).causes[0].rule == "weight-not-finite"
+
+
+def test_no_numbers_from_made_up_inputs_are_no_finding(tmp_path):
+    """The logarithm of a negative number: whether real inputs are negative is not known."""
+    found = mw.diagnose(save(masked(1.0, "Log"), tmp_path))
+    assert not found.causes
+    assert found.healthy is None
+    assert "made-up" in found.undecided[0]
+
+
 def no_kernel(length=6):
     """Casts and a bfloat16 Erf between operators that are innocent."""
     nodes = [helper.make_node("Relu", ["x"], ["t0"], name="first")]
