@@ -91,8 +91,8 @@ def _square(model: OverviewModel, target: str) -> Cell:
     order = ("good", "fair", "bad", "soft")
     best = min(cells, key=lambda cell: order.index(tone_of(cell.state)))
     said = f"{mark_of(best.state)} {best.failure.kind if best.failure else best.precision}"
-    more = [f"and {len(cells) - 1} more"] if len(cells) > 1 else []
-    small = " · ".join([*_measured(best), *more])
+    others = [f"{mark_of(cell.state)} {cell.precision}" for cell in cells if cell is not best]
+    small = " · ".join([*_measured(best), *others[:2], *([f"and {len(others) - 2} more"] if others[2:] else [])])
     return Cell(said, tone=tone_of(best.state), link=f"{model_place(model)}#{best.id}", small=small)
 
 
