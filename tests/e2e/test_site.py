@@ -198,8 +198,16 @@ def test_a_site_of_nothing_and_a_site_of_real_records(tmp_path, wright):
 
 
 def test_what_is_not_ours_stays(tmp_path):
-    (tmp_path / "site" / "models").mkdir(parents=True)
     mine = tmp_path / "site" / "models" / "mine.html"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+    with pytest.raises(UsageError, match="stays as it is"):
+        mw.site(tmp_path / "site")
+    assert [path.name for path in (tmp_path / "site").rglob("*.*")] == ["mine.html"]
+    mine.unlink()
+    mine.parent.rmdir()
+    mw.site(tmp_path / "site")
+    mine.parent.mkdir(exist_ok=True)
     mine.write_text("mine")
     mw.site(tmp_path / "site")
     assert mine.read_text() == "mine"

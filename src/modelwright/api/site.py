@@ -56,11 +56,11 @@ def site(
     """Write everything that is known as static pages into a folder: models by targets, a page per model, support,
     findings, history, and the page of every record that has one; its data as site.json beside them.
 
-    An earlier site there is replaced, no other file is. Nothing is measured, and no host is asked.
+    An earlier site there is replaced; a folder with anything else in it is refused. Nothing is measured, and no host is
+    asked.
     """
     folder, tell = Path(output).expanduser(), on_progress or silent
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{output} is a file", cause="a site is a folder", fix="give another name")
+    _check_folder(folder)
     place = recipes.own_folder() if catalogue is None else Path(catalogue).expanduser()
     with opened(store) as kept:
         known = overview.gather(kept, lambda name: read(name, store=kept), place, on_progress)
@@ -76,6 +76,18 @@ def site(
         cells=len(known.cells),
         records=len(known.records),
     )
+
+
+def _check_folder(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file", cause="a site is a folder", fix="give another name")
+    data = folder / _DATA
+    if folder.is_dir() and any(folder.iterdir()) and not (data.is_file() and is_sealed(data.read_bytes())):
+        raise UsageError(
+            f"{folder} stays as it is",
+            cause="it holds files, and no site that was written here and is unchanged",
+            fix="give a new or an empty folder, or the one of an earlier site",
+        )
 
 
 def _data(known: Overview) -> str:
