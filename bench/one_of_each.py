@@ -129,8 +129,9 @@ THINGS = (
         ),
         (("report/html",),),
         "the graph, dark and narrow screens, sorting, the next command",
-        # Trace and debug; now analyze, compare, eval, perf, repair and tune too.
-        ("page", 2, 8),
+        # Trace and debug; now analyze, compare, eval, perf, repair, tune, sweep, matrix, its models, support, diagnose
+        # and advise too, and five kinds of the site.
+        ("page", 2, 19),
     ),
 )
 
