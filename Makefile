@@ -49,8 +49,8 @@ registry: .venv/.installed
 
 # The C++ selector of a package is compiled against Debian's headers. Unpacked, not installed; from sid, where they are newest.
 APT := .venv/ort-headers/apt
-APT_SID := -o Dir::Etc::sourcelist=$(CURDIR)/$(APT)/sources.list -o Dir::Etc::sourceparts=/dev/null \
-  -o Dir::State::lists=$(CURDIR)/$(APT)/lists -o Dir::Cache=$(CURDIR)/$(APT)/cache
+APT_SID := -o "Dir::Etc::sourcelist=$(CURDIR)/$(APT)/sources.list" -o Dir::Etc::sourceparts=/dev/null \
+  -o "Dir::State::lists=$(CURDIR)/$(APT)/lists" -o "Dir::Cache=$(CURDIR)/$(APT)/cache"
 .PHONY: headers
 headers: .venv/.installed
 	@test -f .venv/ort-headers/usr/include/onnxruntime/onnxruntime_cxx_api.h || ! command -v apt-get >/dev/null \

@@ -24,7 +24,8 @@ def state(tmp_path, monkeypatch):
     state, program = tmp_path / "azure", tmp_path / "bin" / "az"
     state.mkdir()
     program.parent.mkdir()
-    program.write_text(f"#!{sys.executable} -IS\n{STAND_IN.read_text()}")
+    # By sh: a #! line of the interpreter itself ends at the first space of its path.
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -IS "{STAND_IN}" "$@"\n')
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(program.parent), prepend=":")
     monkeypatch.setenv("AZ_STATE", str(state))
