@@ -1,0 +1,50 @@
+"""What large and long models cost beside the bare calls: CPU seconds and peak memory of whole processes, bytes on disk.
+
+    python -m bench.scale [ROW ...]
+
+Each row runs our command and the bare call in turns, in fresh processes; rows are kept in bench/results/scale.json as
+they come. Bare calls are onnxruntime's (and, for placement and compiling, onnxruntime with Qualcomm's plugin).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+
+from bench.scale._fixed import small, warm
+from bench.scale._nodes import nodes
+from bench.scale._places import Row
+from bench.scale._samples import evaluation
+from bench.scale._weights import external, int4
+from bench.written import read, write
+
+ROWS: Mapping[str, Callable[[], Row]] = {
+    "external": external,
+    "warm": warm,
+    "optimize": lambda: nodes("optimize", 2.0),
+    "analyze": lambda: nodes("analyze", 1.3),
+    "quantize": lambda: nodes("quantize", 0.3),
+    "small": small,
+    "int4": int4,
+    "eval": evaluation,
+}
+
+
+# Rows that are wanted and have no code yet: what is said about them elsewhere was measured by hand.
+MISSING = ("compile for QNN", "eight targets, one layout", "a store of 100,000 entries", "a decoder of 3 B parameters")
+
+
+def run(names: Sequence[str] = ()) -> Row:
+    found: Row = {}
+    for name in names or ROWS:
+        row = ROWS[name]()
+        row["met"] = _met(row)
+        print(name, json.dumps(row, indent=1), flush=True)
+        # Read again each time: another row may have come to its end meanwhile.
+        found = {**{name: row for name, row in read("scale").items() if name in ROWS}, name: row, "missing": MISSING}
+        write("scale", found)
+    return found
+
+
+def _met(row: Row) -> bool:
+    return all(row[name] <= limit for name, limit in row["limits"].items())

@@ -1,0 +1,5 @@
+import sys
+
+from bench.scale import run
+
+run(sys.argv[1:])

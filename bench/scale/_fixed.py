@@ -1,0 +1,26 @@
+"""Rows about what a command costs whatever the model."""
+
+from __future__ import annotations
+
+from bench.scale._bare import OPTIMIZE
+from bench.scale._models import heavy
+from bench.scale._places import Row, beside, place
+
+
+def warm() -> Row:
+    found: Row = {"limits": {"50": 0.6, "450": 0.6}}
+    for megabytes in (50, 450):
+        with place() as here:
+            model = heavy(here.folder / "model.onnx", megabytes)
+            here.wright("build", model, "--target", "cpu", "-o", here.folder / "out")
+            costs = [here.wright("build", model, "--target", "cpu", "-o", here.folder / "out") for _ in range(3)]
+            found[str(megabytes)] = round(min(cost.cpu_s for cost in costs), 2)
+    return found
+
+
+def small() -> Row:
+    with place() as here:
+        model = heavy(here.folder / "model.onnx", 100)
+        bare = here.bare(OPTIMIZE, model, here.folder / "optimized.onnx", "inside")
+        ours = here.wright("build", model, "--target", "cpu", "-o", here.folder / "out")
+        return {**beside(ours, bare), "limits": {"cpu_ratio": 2.0}}

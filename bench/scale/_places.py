@@ -1,0 +1,101 @@
+"""A command in a process and a store of its own, and what it cost."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+WRIGHT = str(Path(sys.executable).with_name("wright"))
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Cost:
+    cpu_s: float
+    peak_bytes: int
+    code: int
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder of its own with an empty store."""
+
+    folder: Path
+
+    def wright(self, *words: object, good: Sequence[int] = (0,)) -> Cost:
+        return _run([WRIGHT, *map(str, words)], self._environment, good, self.folder / "log.txt")
+
+    def bare(self, script: str, *words: object) -> Cost:
+        return _run(
+            [sys.executable, "-c", script, *map(str, words)],
+            self._environment,
+            (0, -signal.SIGXCPU),
+            self.folder / "log.txt",
+        )
+
+    def forget(self) -> None:
+        shutil.rmtree(self.folder / "home", ignore_errors=True)
+
+    def stored(self) -> int:
+        return bytes_in(self.folder / "home")
+
+    @property
+    def _environment(self) -> dict[str, str]:
+        return {**os.environ, "MODELWRIGHT_HOME": str(self.folder / "home")}
+
+
+# A child's peak begins with the memory of whoever started it: this one has none worth mentioning.
+_LAUNCH = """
+import json, os, resource, subprocess, sys
+resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[2]), -1))
+with open(sys.argv[1], "wb") as log:
+    child = subprocess.Popen(sys.argv[3:], stdout=log, stderr=log)
+    _, status, used = os.wait4(child.pid, 0)
+print(json.dumps([used.ru_utime + used.ru_stime, used.ru_maxrss * 1024, os.waitstatus_to_exitcode(status)]))
+"""
+# A bare call that takes more is stopped: its cost is at least this, and the ratio at most what it says.
+LONGEST_S = 100
+
+
+def _run(command: list[str], environment: Mapping[str, str], good: Sequence[int], log: Path) -> Cost:
+    """CPU seconds of the process and all it waited for; the peak is that of the largest one among them."""
+    launch = [sys.executable, "-S", "-c", _LAUNCH, str(log), str(LONGEST_S), *command]
+    told = subprocess.run(launch, env=environment, cwd=log.parent, stdout=subprocess.PIPE, check=True).stdout
+    cost = Cost(*json.loads(told))
+    if cost.code not in good:
+        raise RuntimeError(f"{command[:3]} ended with {cost.code}: {log.read_text(errors='replace')[-2000:]}")
+    return cost
+
+
+def bytes_in(folder: Path) -> int:
+    """What the files take, those that are linked twice once."""
+    stats = [entry.stat() for entry in folder.rglob("*") if entry.is_file()]
+    return sum({(stat.st_dev, stat.st_ino): stat.st_size for stat in stats}.values())
+
+
+@contextmanager
+def place() -> Iterator[Place]:
+    with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".scale-") as folder:
+        yield Place(Path(folder))
+
+
+def beside(ours: Cost, bare: Cost) -> Row:
+    stopped = {"bare_stopped": True} if bare.code else {}
+    return {
+        **stopped,
+        "ours_cpu_s": round(ours.cpu_s, 2),
+        "bare_cpu_s": round(bare.cpu_s, 2),
+        "cpu_ratio": round(ours.cpu_s / bare.cpu_s, 2),
+        "ours_peak_bytes": ours.peak_bytes,
+        "bare_peak_bytes": bare.peak_bytes,
+    }
