@@ -21,8 +21,12 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Cost:
+    """`peak_bytes` is the largest resident set of one process, pages of mapped files and all; `held_bytes` is the most
+    that all processes together held and the system could not have taken back. Limits on memory are about that."""
+
     cpu_s: float
     peak_bytes: int
+    held_bytes: int
     code: int
 
 
@@ -54,22 +58,13 @@ class Place:
         return {**os.environ, "MODELWRIGHT_HOME": str(self.folder / "home")}
 
 
-# A child's peak begins with the memory of whoever started it: this one has none worth mentioning.
-_LAUNCH = """
-import json, os, resource, subprocess, sys
-resource.setrlimit(resource.RLIMIT_CPU, (int(sys.argv[2]), -1))
-with open(sys.argv[1], "wb") as log:
-    child = subprocess.Popen(sys.argv[3:], stdout=log, stderr=log)
-    _, status, used = os.wait4(child.pid, 0)
-print(json.dumps([used.ru_utime + used.ru_stime, used.ru_maxrss * 1024, os.waitstatus_to_exitcode(status)]))
-"""
+_LAUNCH = str(Path(__file__).with_name("_launch.py"))
 # A bare call that takes more is stopped: its cost is at least this, and the ratio at most what it says.
 LONGEST_S = 100
 
 
 def _run(command: list[str], environment: Mapping[str, str], good: Sequence[int], log: Path) -> Cost:
-    """CPU seconds of the process and all it waited for; the peak is that of the largest one among them."""
-    launch = [sys.executable, "-S", "-c", _LAUNCH, str(log), str(LONGEST_S), *command]
+    launch = [sys.executable, "-S", _LAUNCH, str(log), str(LONGEST_S), *command]
     told = subprocess.run(launch, env=environment, cwd=log.parent, stdout=subprocess.PIPE, check=True).stdout
     cost = Cost(*json.loads(told))
     if cost.code not in good:
@@ -98,4 +93,6 @@ def beside(ours: Cost, bare: Cost) -> Row:
         "cpu_ratio": round(ours.cpu_s / bare.cpu_s, 2),
         "ours_peak_bytes": ours.peak_bytes,
         "bare_peak_bytes": bare.peak_bytes,
+        "ours_held_bytes": ours.held_bytes,
+        "bare_held_bytes": bare.held_bytes,
     }
