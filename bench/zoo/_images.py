@@ -90,10 +90,10 @@ def lite0() -> Trained:
     )
 
 
-def upright() -> Trained:
+def upright(judged: int = 120) -> Trained:
     """By how many quarters a page is turned."""
     rng = np.random.default_rng(5)
-    turns = [int(turn) for turn in rng.integers(0, 4, 32 + 120)]
+    turns = [int(turn) for turn in rng.integers(0, 4, 32 + judged)]
     pages = [_drawn.page(rng, 256, int(rng.integers(5, 9)))[0][16:240, 16:240] for _ in turns]
     samples = [_normal(np.rot90(page, -turn)) for page, turn in zip(pages, turns, strict=True)]
     return Trained(

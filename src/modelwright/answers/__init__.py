@@ -9,6 +9,7 @@ from modelwright.answers._advise import (
     advise,
     differences,
     held,
+    open_about,
 )
 from modelwright.answers._bug_report import (
     bug_report,
@@ -71,6 +72,7 @@ __all__ = [
     "differences",
     "error_texts",
     "held",
+    "open_about",
     "read_lines",
     "read_log",
     "write_bug_report",

@@ -20,10 +20,11 @@ from modelwright.store import Store
 from modelwright.targets import Target
 from modelwright.vocabulary import Data, OnProgress, Progress, Result, silent
 
-ADVISE_PROTOCOL = "advise-1"
+ADVISE_PROTOCOL = "advise-2"
 PLAIN = "fp32"
 _DURATION_S, _SESSIONS = 2.0, 2
 _PASSED: dict[VerdictKind | None, bool] = {VerdictKind.PASS: True, VerdictKind.FAIL: False}
+_OPEN = (VerdictKind.INCONCLUSIVE, VerdictKind.INVALID)
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,8 @@ class WantedLimits:
 @dataclass(frozen=True)
 class Offer:
     """One build. Each `holds` is None where it is not decided or was not asked. `typical_ms` is the median run,
-    `nine_of_ten_ms` what nine of ten runs stay below; `race` is the sentence of the race against the plainest that
-    holds. `why` says what keeps it from being chosen."""
+    `nine_of_ten_ms` what nine of ten runs stay below; `race` is the sentence of the race against the best of those
+    before it, and `faster` is None where that did not decide. `why` says what keeps it from being chosen."""
 
     target: str
     precision: str
@@ -63,8 +64,9 @@ class Offer:
 
 @dataclass(frozen=True)
 class Decision(Result):
-    """What was chosen, among what, and what would change it. `chosen` is None where nothing holds everything: then
-    `undecided` says whether that is proven. `changed` is what differs from the record that was replayed."""
+    """What was chosen, among what, and what would change it. `chosen` is None where nothing is shown to hold all.
+    `undecided`: an offer that might be better is neither shown to be nor shown not to be. `changed` is what differs
+    from the record that was replayed."""
 
     kind: ClassVar[str] = "advise"
 
@@ -110,8 +112,8 @@ def advise(model: Path, options: AdviseOptions, *, store: Store, on_progress: On
         for target in options.targets
         for precision in _precisions(target, options)
     ]
-    offers = _raced(made, options, tell)
-    return _decision(model, options.wanted, offers)
+    best, offers = _raced(made, options, tell)
+    return _decision(model, options.wanted, offers, best)
 
 
 def _precisions(target: Target, options: AdviseOptions) -> tuple[str, ...]:
@@ -205,14 +207,27 @@ def held(offer: Offer, wanted: WantedLimits) -> bool | None:
     return None if None in words else True
 
 
-def _raced(made: Sequence[_MadeOffer], options: AdviseOptions, tell: OnProgress) -> tuple[Offer, ...]:
-    """Those that hold, against the plainest of them."""
-    good = [one for one in made if held(one.offer, options.wanted) and one.offer.typical_ms is not None]
+def _raced(
+    made: Sequence[_MadeOffer], options: AdviseOptions, tell: OnProgress
+) -> tuple[str | None, tuple[Offer, ...]]:
+    """Each of those that hold against the best of those before it, so what is chosen has won against one that had."""
+    good = [one for one in made if held(one.offer, options.wanted)]
     raced = {id(one): one.offer for one in made}
-    for one in good[1:]:
-        tell(Progress(f"racing {one.offer.name} against {good[0].offer.name}"))
-        raced[id(one)] = _race(good[0], one, options)
-    return tuple(raced[id(one)] for one in made)
+    best = _first(good)
+    for one in good:
+        if best is None or one is best or one.offer.typical_ms is None or best.offer.typical_ms is None:
+            continue
+        tell(Progress(f"racing {one.offer.name} against {best.offer.name}"))
+        raced[id(one)] = _race(best, one, options)
+        best = one if raced[id(one)].faster else best
+    return None if best is None else best.offer.name, tuple(raced[id(one)] for one in made)
+
+
+def _first(good: Sequence[_MadeOffer]) -> _MadeOffer | None:
+    """The plainest on the target that is preferred; where nothing can be timed, what the target is built in."""
+    own = [one for one in good if one.offer.precision == one.target.device_entry.precision]
+    own = [one for one in own if one.target == good[0].target and one.offer.typical_ms is None]
+    return next(iter([*own, *good]), None)
 
 
 def _race(base: _MadeOffer, other: _MadeOffer, options: AdviseOptions) -> Offer:
@@ -226,35 +241,42 @@ def _race(base: _MadeOffer, other: _MadeOffer, options: AdviseOptions) -> Offer:
         arm = measure.compare(arms, asked).arms[1]
     except WrightError as error:
         return replace(other.offer, race=f"{error.problem}: {error.cause}")
-    faster = None if arm.verdict is None else arm.verdict.kind is VerdictKind.IMPROVED
-    return replace(other.offer, race=arm.sentence, faster=faster)
+    settled = None if arm.verdict is None or arm.verdict.kind in _OPEN else arm.verdict.kind
+    faster = None if settled is None else settled is VerdictKind.IMPROVED
+    more = arm.settled_after_s if settled is None else None
+    words = "" if more is None else f"; a `budget_s` of about {more:.0f} would settle it"
+    return replace(other.offer, race=f"{arm.sentence}{words}", faster=faster)
 
 
-def _decision(model: Path, wanted: WantedLimits, offers: tuple[Offer, ...]) -> Decision:
+def _decision(model: Path, wanted: WantedLimits, offers: tuple[Offer, ...], best: str | None) -> Decision:
     good = [offer for offer in offers if held(offer, wanted)]
-    faster = [offer for offer in good if offer.faster and offer.typical_ms is not None]
-    best = min(faster, key=lambda offer: offer.typical_ms or 0.0) if faster else good[0] if good else None
     return Decision(
         model=str(model),
         files=model_files(model),
         wanted=wanted,
         offers=offers,
-        chosen=None if best is None else best.name,
+        chosen=best,
         reasons=_reasons(best, good),
         would_change=tuple(_would_change(offer, wanted) for offer in offers if held(offer, wanted) is not True),
-        undecided=best is None and any(held(offer, wanted) is None for offer in offers),
+        undecided=any(open_about(offer, wanted) for offer in offers),
     )
 
 
-def _reasons(best: Offer | None, good: Sequence[Offer]) -> tuple[str, ...]:
+def open_about(offer: Offer, wanted: WantedLimits) -> bool:
+    """It might be the better one: what was asked, or its race, is not decided."""
+    holds = held(offer, wanted)
+    return holds is None or (holds and offer.race is not None and offer.faster is None)
+
+
+def _reasons(best: str | None, good: Sequence[Offer]) -> tuple[str, ...]:
     if best is None:
-        return ("nothing that was built holds everything that was asked",)
-    others = [offer for offer in good if offer is not best]
-    first = f"{best.name} holds everything that was asked"
-    if best.race is not None:
-        return (first, best.race)
-    raced = [f"{offer.name}: {offer.race}" for offer in others if offer.race is not None]
-    return (first, "it is the plainest that does, and none is proven to be faster", *raced)
+        return ("nothing that was built is shown to hold everything that was asked",)
+    (chosen,) = (offer for offer in good if offer.name == best)
+    first = f"{best} holds everything that was asked"
+    if chosen.typical_ms is None:
+        return (first, f"nothing can be timed here for {chosen.target}: {chosen.precision} is what it is built in")
+    plainest = () if chosen.race else ("it is the plainest that does, and none is proven to be faster",)
+    return (first, *plainest, *(offer.race for offer in good if offer.race is not None))
 
 
 def _would_change(offer: Offer, wanted: WantedLimits) -> str:

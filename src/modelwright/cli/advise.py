@@ -38,13 +38,14 @@ def command(
     """Which precision on which target MODEL should have, by what was asked and measured.
 
     A few builds are made, each is measured on its target and on labelled --data, and those that hold everything are
-    raced against the plainest of them. Exit 1 when nothing holds what was asked, 6 when that is not decided.
+    raced, each against the best before it. Exit 1 when nothing holds what was asked; 6 when one that might be better
+    is neither shown to be nor shown not to be.
     """
     call = VerbCall("advise", model, targets or "cpu", precisions=precisions or None, **said)
     return answer(call, out, Answering(code=_code))
 
 
 def _code(found: Decision) -> int:
-    if found.chosen is not None:
-        return 0
-    return CANNOT_TELL if found.undecided else NO
+    if found.undecided:
+        return CANNOT_TELL
+    return NO if found.chosen is None else 0

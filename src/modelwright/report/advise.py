@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from modelwright._lazy import lazy
-from modelwright.answers import Decision, Offer, held
+from modelwright.answers import Decision, Offer, held, open_about
 from modelwright.report._tables import Col, fitted
 from modelwright.report._units import human_bytes
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 else:
     rich = lazy("rich")
 
+_STYLES = {"good": "green", "fair": "yellow", "bad": "red"}
 _HELD = {True: "holds", False: "does not", None: "cannot tell"}
 
 
 def render_decision(found: Decision, console: rich.console.Console) -> None:
-    style = "green" if found.chosen else "yellow" if found.undecided else "red"
-    console.print(rich.text.Text(advice(found), style=style), soft_wrap=True)
+    console.print(rich.text.Text(advice(found), style=_STYLES[tone(found)]), soft_wrap=True)
     columns = [
         Col("build", "name"),
         Col("asked"),
@@ -41,9 +41,15 @@ def render_decision(found: Decision, console: rich.console.Console) -> None:
         console.print(rich.text.Text(f"as in {found.replayed}: nothing changed", style="green"), soft_wrap=True)
 
 
+def tone(found: Decision) -> Literal["good", "fair", "bad"]:
+    return "fair" if found.undecided else "good" if found.chosen else "bad"
+
+
 def advice(found: Decision) -> str:
     if found.chosen is not None:
-        return f"take {found.chosen}"
+        rivals = [offer.name for offer in found.offers if open_about(offer, found.wanted)]
+        unless = f"; whether {' or '.join(rivals)} would be better is not decided" if rivals else ""
+        return f"take {found.chosen}{unless}"
     return "cannot tell: nothing is shown to hold everything" if found.undecided else "nothing holds everything"
 
 

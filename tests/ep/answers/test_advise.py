@@ -4,6 +4,7 @@ import pytest
 
 import modelwright as mw
 from modelwright.errors import UsageError
+from modelwright.report.advise import advice
 from support.models import mlp, save
 
 
@@ -44,3 +45,20 @@ def test_a_drop_cannot_be_judged_without_labels(decided):
     path, _ = decided
     with pytest.raises(UsageError, match="labelled"):
         mw.advise(path, max_drop="1pt")
+
+
+def test_a_race_that_decides_nothing_is_told_beside_the_recommendation(decided):
+    """One unit is too few for any verdict, so which of the two is faster is open, whatever this machine does."""
+    path, _ = decided
+    found = mw.advise(path, precisions=["fp32", "w8a8"], data=mw.Data("random"), budget_s=0.01)
+    assert found.chosen == "fp32 on cpu"
+    assert found.undecided
+    assert "would be better is not decided" in advice(found)
+    assert found.offers[1].faster is None
+
+
+def test_without_times_the_targets_own_precision_is_taken_and_said(decided):
+    path, _ = decided
+    found = mw.advise(path, "qnn-npu", precisions=["fp32", "w8a16"], data=mw.Data("random"), budget_s=5)
+    assert found.chosen == "w8a16 on qnn-npu"
+    assert "nothing can be timed here" in found.reasons[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 
 from modelwright.answers import Decision, held
-from modelwright.report.advise import advice, offer_cells
+from modelwright.report.advise import advice, offer_cells, tone
 from modelwright.report.html._kit import Cell, Column, Html, Row, Shade, join, paragraph, table
 from modelwright.report.html._page import Note, Page, Section
 
@@ -22,7 +22,7 @@ def advice_page(found: Decision) -> Page:
     return Page(
         kind="which build to take",
         title=PurePath(found.model).name,
-        verdict=(advice(found), "good" if found.chosen else "fair" if found.undecided else "bad"),
+        verdict=(advice(found), tone(found)),
         facts=tuple((name, words or "not asked") for name, words in limits.items()),
         notes=tuple(Note(f"changed since: {words}") for words in found.changed),
         sections=(
