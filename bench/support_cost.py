@@ -2,8 +2,10 @@
 
     python -m bench.support_cost
 
-Bare is what somebody would type for the same levels: `build`, then `eval --outputs` against PyTorch on as many samples,
-then `eval --task` where there are labels. `probe` is timed on the same model.
+Bare is what somebody would type for the same levels: `build`, then `eval --outputs` against PyTorch on as many samples
+(8 inputs of 3 seeds), then `eval --task` where there are labels, then for L4 `perf` with as many sessions of as many
+seconds. `probe` is timed on the same model. What `run` and `review` cost is in the rows of `support_review` and
+`support_trials`.
 """
 
 from __future__ import annotations
@@ -21,40 +23,41 @@ import numpy as np
 
 from bench import written
 
-NAME, ROUNDS = "support_cost", 2
+NAME, ROUNDS = "support_cost", 3
+CEILINGS = ("L3", "L4")
 
 
 def run() -> dict[str, Any]:
+    found: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         _model(place)
-        found: dict[str, list[float]] = {"ladder": [], "bare": [], "probe": []}
         for number in range(ROUNDS):
-            found["ladder"].append(_cpu_s(place, f"l{number}", _ladder(number)))
-            found["bare"].append(_cpu_s(place, f"b{number}", *_bare(number)))
-            found["probe"].append(_cpu_s(place, f"p{number}", ["support", "probe", "bert"]))
-    ratio = min(found["ladder"]) / min(found["bare"])
+            for ceiling in CEILINGS:
+                home = f"{ceiling}-{number}"
+                found.setdefault(f"ladder to {ceiling}", []).append(_cpu_s(place, f"l{home}", _ladder(home, ceiling)))
+                found.setdefault(f"bare to {ceiling}", []).append(_cpu_s(place, f"b{home}", *_bare(home, ceiling)))
+            found.setdefault("probe", []).append(_cpu_s(place, f"p{number}", ["support", "probe", "bert"]))
+    ratios = {one: round(min(found[f"ladder to {one}"]) / min(found[f"bare to {one}"]), 3) for one in CEILINGS}
     probe = min(found["probe"])
-    return {
-        "cpu_s": found,
-        "ladder_to_bare": round(ratio, 3),
-        "probe_cpu_s": probe,
-        "met": ratio <= 1.1 and probe <= 15,
-    }
+    met = max(ratios.values()) <= 1.1 and probe <= 15
+    return {"rounds": ROUNDS, "cpu_s": found, "ladder_to_bare": ratios, "probe_cpu_s": probe, "met": met}
 
 
-def _ladder(number: int) -> list[str]:
-    words = ["support", "ladder", "bert", "-o", f"out{number}", "--ceiling", "L3", "--data", "rows.npz"]
+def _ladder(home: str, ceiling: str) -> list[str]:
+    words = ["support", "ladder", "bert", "-o", f"out{home}", "--ceiling", ceiling, "--data", "rows.npz"]
     return [*words, "--task", "text-classification", "--max-drop", "5pt"]
 
 
-def _bare(number: int) -> list[list[str]]:
-    build, data = f"build{number}", ["--reference", "bert", "--data", "rows.npz"]
-    return [
+def _bare(home: str, ceiling: str) -> list[list[str]]:
+    build, data = f"build{home}", ["--reference", "bert", "--data", "rows.npz"]
+    calls = [
         ["build", "bert", "--target", "cpu", "-o", build, "--data", "rows.npz"],
         ["eval", build, *data, "--outputs", "--samples", "24"],
         ["eval", build, *data, "--task", "text-classification", "--max-drop", "5pt"],
     ]
+    timed = ["perf", build, "--target", "cpu", "--sessions", "5", "--duration", "1"]
+    return calls if ceiling == "L3" else [*calls, timed]
 
 
 def _cpu_s(place: Path, home: str, *calls: list[str]) -> float:
@@ -63,7 +66,8 @@ def _cpu_s(place: Path, home: str, *calls: list[str]) -> float:
         call = [str(Path(sys.executable).with_name("wright")), *words, "-q"]
         env = {**os.environ, "MODELWRIGHT_HOME": str(place / home)}
         done = subprocess.run(call, cwd=place, env=env, capture_output=True, text=True, check=False)
-        if done.returncode not in (0, 6):
+        # Whether a machine is quiet enough for L4 is no question of cost; a ladder that ends lower would be cheaper.
+        if done.returncode not in ((0, 1, 6) if "L4" in words else (0, 6)):
             raise RuntimeError(f"{words}: {done.stderr}")
     return round(_used() - before, 2)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ else:
     evaluation = lazy("modelwright.evaluation")
     measure = lazy("modelwright.measure")
 
-__all__ = ["batch", "gate", "ladder", "probe", "report", "review", "run", "shown"]
+__all__ = ["batch", "gate", "probe", "report", "review", "run", "shown"]
 
 
 def probe(
@@ -69,6 +69,7 @@ def run(
     max_p50_ms: float | None = None,
     faster: bool = False,
     seeds: int = 5,
+    ladder_only: bool = False,
     task: str | None = None,
     revision: str | None = None,
     random_weights: bool = False,
@@ -77,13 +78,14 @@ def run(
     on_progress: OnProgress | None = None,
 ) -> SupportRun:
     """Freeze a claim in the folder `output`, ask the gate whether there is anything to contribute, and climb the ladder
-    to `ceiling`: L0 structure, L1 runs, L2 parity, L3 task, L4 speed, L5 portable.
+    to `ceiling`: L0 structure, L1 runs, L2 parity, L3 task, L4 speed, L5 portable. With `ladder_only` the gate is not
+    asked.
 
     The contribution is a `recipe`, a `family` (a file with a `FAMILY`, or a model type that is known here), both, or
     nothing: then the tool itself is what is claimed. Every attempt is a line of `evidence.jsonl`. A call that was ended
     goes on where it stood when it is made again.
     """
-    return kept(_marched(_wish(**_said(locals())), Path(output), store, on_progress))
+    return kept(_marched(_wish(locals()), Path(output), store, on_progress, gate=not ladder_only))
 
 
 @verb
@@ -106,34 +108,9 @@ def gate(
 ) -> GateResult:
     """Is there anything to contribute? The tool without the contribution, with and without its task, against with it:
     each with `seeds` seeds, each build in an empty store, compared by effect."""
-    found = _marched(_wish(**_said(locals()), ceiling="L0"), Path(output), store, on_progress, ladder=False)
+    found = _marched(_wish({**locals(), "ceiling": "L0"}), Path(output), store, on_progress, ladder=False)
     assert found.gate is not None, "the gate was asked"
     return kept(found.gate)
-
-
-@verb
-def ladder(
-    model: str | Path,
-    output: str | Path,
-    *,
-    recipe: str | Path | None = None,
-    family: str | Path | None = None,
-    targets: Sequence[str] = ("cpu",),
-    precisions: Sequence[str] = (),
-    ceiling: adding.Level = "L2",
-    data: Data | str | None = None,
-    metric: str | None = None,
-    max_drop: str | None = None,
-    max_p50_ms: float | None = None,
-    task: str | None = None,
-    revision: str | None = None,
-    random_weights: bool = False,
-    trust_remote_code: bool = False,
-    store: Store | None = None,
-    on_progress: OnProgress | None = None,
-) -> SupportRun:
-    """How far a model climbs, without asking whether the contribution was needed for it."""
-    return kept(_marched(_wish(**_said(locals())), Path(output), store, on_progress, gate=False))
 
 
 @verb
@@ -152,36 +129,22 @@ def batch(
     return kept(adding.run_batch(adding.read_batch(Path(models)), Path(output), one))
 
 
-def _said(given: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if name not in ("output", "store", "on_progress")}
-
-
-def _wish(
-    *,
-    model: str | Path,
-    recipe: str | Path | None,
-    family: str | Path | None,
-    targets: Sequence[str],
-    precisions: Sequence[str],
-    data: Data | str | None,
-    task: str | None,
-    revision: str | None,
-    random_weights: bool,
-    trust_remote_code: bool,
-    **rest: Any,
-) -> SupportWish:
-    if isinstance(targets, str) or isinstance(precisions, str):
+def _wish(said: Mapping[str, Any]) -> SupportWish:
+    """From the arguments of a verb, by name."""
+    if isinstance(said["targets"], str) or isinstance(said["precisions"], str):
         raise UsageError("several are given as a list", cause="a text was given", fix='targets=["cpu"]')
+    taken: dict[str, Callable[[Any], Any]] = {
+        "model": str, "recipe": Path, "family": str, "data": as_data, "targets": _texts, "precisions": tuple,
+    }  # fmt: skip
+    names = {item.name for item in fields(adding.SupportWish)} & said.keys()
+    read = {name: taken[name](said[name]) if name in taken and said[name] is not None else said[name] for name in names}
     return adding.SupportWish(
-        model=str(model),
-        about=SourceChoices(task, revision, trust_remote_code, random_weights),
-        recipe=None if recipe is None else Path(recipe),
-        family=None if family is None else str(family),
-        targets=tuple(map(str, targets)),
-        precisions=tuple(precisions),
-        data=None if data is None else as_data(data),
-        **rest,
+        about=SourceChoices(**{item.name: said[item.name] for item in fields(SourceChoices)}), **read
     )
+
+
+def _texts(said: Sequence[Any]) -> tuple[str, ...]:
+    return tuple(map(str, said))
 
 
 def _marched(

@@ -170,7 +170,7 @@ def gate(model: str | None, output: Path, samples: int | None, seed: int | None,
 def ladder(model: str | None, output: Path, samples: int | None, seed: int | None, out: Output, **said: Any) -> int:
     """How far MODEL climbs, without asking whether a contribution is needed for it."""
     said["data"] = _drawn(said["data"], samples, seed)
-    call = VerbCall("support.ladder", require_model(model), output, **said)
+    call = VerbCall("support.run", require_model(model), output, ladder_only=True, **said)
     return answer(call, out, Answering(code=_run_code, progress=kept_lines))
 
 

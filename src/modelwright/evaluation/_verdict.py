@@ -20,6 +20,7 @@ else:
     np = lazy("numpy")
 
 Claim = tuple[VerdictKind, str]
+_OTHER_UNIT = "points are said of shares, and {metric} is no share (its unit: {unit}); say the drop in % or as a number"
 
 
 def judge(found: Measured, task: str | None, options: EvalOptions) -> EvalResult:
@@ -112,6 +113,9 @@ def _accuracy(
 ) -> Iterator[Claim]:
     if options.max_drop is None or comparison is None or values is None or found.metric is None:
         return
+    if options.max_drop.points and not _in_points(found.metric, comparison):
+        yield VerdictKind.INCONCLUSIVE, _OTHER_UNIT.format(metric=found.metric.name, unit=found.metric.unit)
+        return
     if comparison.verdict is None or not comparison.margin:
         yield VerdictKind.INCONCLUSIVE, f"{options.max_drop} of a reference of 0 is no drop to measure against"
         return
@@ -120,6 +124,11 @@ def _accuracy(
         yield VerdictKind.INCONCLUSIVE, guess
         return
     yield comparison.verdict, _sentence(comparison, values, found.metric, options.max_drop)
+
+
+def _in_points(metric: Metric, found: Paired) -> bool:
+    """A point is a hundredth of what lies between 0 and 1; of other metrics their span says whether they do."""
+    return metric.unit in ("fraction", "correlation") or (found.span is not None and found.span <= 1.0)
 
 
 def _sentence(found: Paired, values: Values, metric: Metric, allowed: Allowance) -> str:

@@ -24,10 +24,12 @@ _CONFIDENCE = 1.645
 
 @dataclass(frozen=True)
 class Allowance:
-    """How much worse the candidate may be: a share of the reference's metric, or an amount in the metric's unit."""
+    """How much worse the candidate may be: a share of the reference's metric, or an amount in the metric's unit. It was
+    said in `points` where it means something of metrics from 0 to 1 only."""
 
     amount: float
     relative: bool
+    points: bool = False
 
     def __str__(self) -> str:
         return f"{100 * self.amount:g} %" if self.relative else f"{self.amount:g}"
@@ -48,7 +50,7 @@ def parse_allowance(text: str) -> Allowance:
             fix="`max_drop` is written 1%, 0.01 or 1pt",
         )
     amount, unit = float(found.group(1)), found.group(2)
-    return Allowance(amount / 100 if unit else amount, relative=unit == "%")
+    return Allowance(amount / 100 if unit else amount, relative=unit == "%", points=unit not in (None, "%"))
 
 
 def as_allowance(said: str | float | Allowance | None) -> Allowance | None:

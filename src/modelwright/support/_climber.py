@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from modelwright._scratch import scratch
+from modelwright.data import drawing
 from modelwright.errors import InputError, StoreError, WrightError
 from modelwright.support._above import LevelFound, portable_level, speed_level, task_level
 from modelwright.support._case import BuildSurroundings, CaseAsked, CaseBuild, CasePart, climb_build, source_of, told
@@ -27,6 +28,7 @@ from modelwright.worker import ChildError
 def climb_all(march: March, arm: str, cases: Sequence[ClaimedCase]) -> tuple[LadderRow, ...]:
     """Every case up to the ceiling; the last level looks at all of them together."""
     with contextlib.ExitStack() as stack:
+        stack.enter_context(drawing(march.store.root.parent))
         climbers = [_Climber(march, case, arm, stack) for case in cases]
         rows = [row for climber in climbers for row in climber.climb()]
         if march.claim.ceiling == "L5":

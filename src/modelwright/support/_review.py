@@ -100,9 +100,8 @@ def _meaning(row: LadderRow, here: LadderRow | None, ran: bool) -> tuple[ReviewW
         return "reproduced", why
     if row.word == "blocked" or here.word == "fail":
         return "contradicted", f"{here.word} here: {why}"
-    if here.word in ("inconclusive", "blocked", "not-reached"):
-        return "unverified", f"{here.word} here: {why}"
-    return "contradicted", f"{here.word} here: {why}"
+    # Also who says less than came out here: other samples may have decided, and nothing is approved by it.
+    return "unverified", f"{here.word} here: {why}"
 
 
 def _absent(claim: Claim, claimed: Sequence[LadderRow]) -> Iterator[ReviewRow]:

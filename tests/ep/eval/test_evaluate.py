@@ -15,7 +15,7 @@ from ep.eval.graphs import CLASSES, FEATURES, WEIGHTS, classifier, passing_on, s
 from modelwright._json import dumps
 from modelwright.errors import InputError, UsageError
 from modelwright.evaluation import EvalOptions, evaluate
-from modelwright.judge import Allowance, VerdictKind
+from modelwright.judge import Allowance, VerdictKind, parse_allowance
 from modelwright.vocabulary import Data
 from support.models import FLOAT, model, save, value
 
@@ -253,6 +253,27 @@ def test_a_metric_of_your_own_sees_outputs_and_row(tmp_path, pair):
     with pytest.raises(InputError, match=r"metric mine\.py:broken failed") as caught:
         accuracy(bad, reference, data, None, metric=f"{script}:broken")
     assert "KeyError" in caught.value.cause
+
+
+def test_points_are_said_of_shares_alone(tmp_path, pair):
+    """A score from 0 to 100 and one from 0 to 1 are not held against the same number."""
+    reference, data = pair
+    script = tmp_path / "units.py"
+    script.write_text(
+        "def share(outputs, row):\n    return float(outputs['logits'].argmax() == int(row['label']))\n"
+        "def percent(outputs, row):\n    return 100 * share(outputs, row)\n"
+        "share.span, percent.span = 1.0, 100.0\n"
+    )
+    bad = classifier(tmp_path, "bad.onnx", 0.35)
+    point, relative = parse_allowance("1pt"), parse_allowance("1%")
+    share = accuracy(bad, reference, data, None, metric=f"{script}:share", max_drop=point)
+    assert share.verdict is VerdictKind.FAIL
+    percent = accuracy(bad, reference, data, None, metric=f"{script}:percent", max_drop=point)
+    assert percent.verdict is VerdictKind.INCONCLUSIVE
+    assert "points are said of shares, and percent is no share" in percent.reasons[0]
+    # What is relative means the same in every unit.
+    again = accuracy(bad, reference, data, None, metric=f"{script}:percent", max_drop=relative)
+    assert again.verdict is VerdictKind.FAIL
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The halves of a generating model, run one after the other by their links, say what PyTorch says."""
 
 import numpy as np
+import onnx
 import onnxruntime as ort
 import pytest
 
@@ -24,8 +25,11 @@ class Halves:
             for part in outcome.components
         }
         self.inputs = {part.name: {spec.name: spec for spec in part.inputs} for part in outcome.components}
-        self.links = outcome.links
+        self.folder, self.links = folder, outcome.links
         self.state = {}
+
+    def graph(self, component):
+        return onnx.load(self.folder / component / "model.onnx", load_external_data=False).graph
 
     def run(self, component, **given):
         feed = {
@@ -103,6 +107,8 @@ def test_encoder_and_decoder_decode_like_pytorch(halves, name):
             ids.append(int(logits.argmax()))
         said.add(tuple(ids))
     assert len(said) >= 3
+    given = {"decoder_input_ids": np.array([[ids[-1]]]), "encoder_attention_mask": mask}
+    reads_its_positions(run, given, "decoder", STEPS)
 
 
 def test_prefill_and_decode_continue_like_pytorch(halves):
@@ -121,12 +127,23 @@ def test_prefill_and_decode_continue_like_pytorch(halves):
             logits = run.run("decode", **given)["logits"][0, -1]
         said.add(tuple(ids))
     assert len(said) >= 3
+    reads_its_positions(run, {"input_ids": np.array([[ids[-1]]])}, "decode", len(ids) - 1)
+
+
+def reads_its_positions(run, given, component, position):
+    """What a version of transformers makes of positions and caches differs: the graph must not have them baked in."""
+    before = dict(run.state)
+    answers = []
+    for place in (position, position - 4):
+        run.state = dict(before)
+        answers.append(run.run(component, **given, cache_position=np.array([place]))["logits"])
+    assert not np.allclose(*answers)
+    read = {name for node in run.graph(component).node for name in node.input}
+    assert [name for name in run.inputs[component] if name not in read] == []
 
 
 @pytest.mark.proof
 def test_the_encoder_graph_holds_no_decoder_weights(halves):
-    import onnx
-
     outcome, folder, model = halves("marian", {}, sequence_length=12, cache_length=16)
     stored = {
         part.name: sum(

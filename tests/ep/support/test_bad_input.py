@@ -86,7 +86,7 @@ def test_a_head_that_the_checkpoint_does_not_have_fails_the_structure(tmp_path):
     transformers.BertModel(transformers.BertConfig(**_CONFIG)).save_pretrained(tmp_path / "model")
     config = tmp_path / "model" / "config.json"
     config.write_text(json.dumps({**json.loads(config.read_text()), "architectures": _CONFIG["architectures"]}))
-    found = mw.support.ladder(tmp_path / "model", tmp_path / "out", ceiling="L1")
+    found = mw.support.run(tmp_path / "model", tmp_path / "out", ceiling="L1", ladder_only=True)
     assert [row.word for row in found.rows] == ["fail", "not-reached"]
     assert "lacks weights" in found.rows[0].reasons[0]
     assert "classifier" in found.rows[0].reasons[0]
@@ -98,5 +98,5 @@ def test_a_tree_that_is_no_commit_is_told(tmp_path, monkeypatch):
     path = models.save(models.mlp(), tmp_path)
     tool = _marching.this_tool()
     monkeypatch.setattr(_marching, "this_tool", lambda: type(tool)(tool.version, tool.digest, "0" * 40, True))
-    found = mw.support.ladder(path, tmp_path / "out", ceiling="L0")
+    found = mw.support.run(path, tmp_path / "out", ceiling="L0", ladder_only=True)
     assert any("working tree" in note for note in found.notes)

@@ -63,26 +63,26 @@ def test_a_model_climbs_to_its_task_and_the_second_call_measures_nothing(net, tm
 
 
 def test_another_question_in_the_same_folder_is_refused(net, tmp_path):
-    mw.support.ladder(net, tmp_path / "out", ceiling="L0")
+    mw.support.run(net, tmp_path / "out", ceiling="L0", ladder_only=True)
     with pytest.raises(UsageError, match="about another claim"):
-        mw.support.ladder(net, tmp_path / "out", ceiling="L1")
+        mw.support.run(net, tmp_path / "out", ceiling="L1", ladder_only=True)
 
 
 def test_a_model_that_was_exchanged_is_not_gone_on_with(net, tmp_path):
     path = tmp_path / "net.onnx"
     path.write_bytes(net.read_bytes())
-    mw.support.ladder(path, tmp_path / "out", ceiling="L0")
+    mw.support.run(path, tmp_path / "out", ceiling="L0", ladder_only=True)
     models.save(models.mlp(), tmp_path, "net.onnx")
     with pytest.raises(UsageError, match="another claim"):
-        mw.support.ladder(path, tmp_path / "out", ceiling="L0")
+        mw.support.run(path, tmp_path / "out", ceiling="L0", ladder_only=True)
 
 
 def test_torn_evidence_is_told_and_measured_again(net, tmp_path):
     out = tmp_path / "out"
-    whole = mw.support.ladder(net, out, ceiling="L1")
+    whole = mw.support.run(net, out, ceiling="L1", ladder_only=True)
     text = (out / EVIDENCE).read_bytes()
     (out / EVIDENCE).write_bytes(text[:-30])
-    found = mw.support.ladder(net, out, ceiling="L1")
+    found = mw.support.run(net, out, ceiling="L1", ladder_only=True)
     assert _rows(found) == _rows(whole)
     assert any("cut short" in note for note in found.notes)
     assert len(read_evidence(out).statements) == text.count(b"\n")
@@ -90,16 +90,16 @@ def test_torn_evidence_is_told_and_measured_again(net, tmp_path):
 
 def test_an_edited_claim_and_an_edited_line_are_refused(net, tmp_path):
     out = tmp_path / "out"
-    mw.support.ladder(net, out, ceiling="L0")
+    mw.support.run(net, out, ceiling="L0", ladder_only=True)
     text = (out / EVIDENCE).read_text()
     (out / EVIDENCE).write_text(text.replace('"word":"pass"', '"word":"fail"'))
     with pytest.raises(InputError, match="not what was written"):
-        mw.support.ladder(net, out, ceiling="L0")
+        mw.support.run(net, out, ceiling="L0", ladder_only=True)
     (out / EVIDENCE).write_text(text)
     claim = (out / "claim.toml").read_text()
     (out / "claim.toml").write_text(claim.replace("gate_seeds = 5", "gate_seeds = 6"))
     with pytest.raises(InputError, match="was changed since it was frozen"):
-        mw.support.ladder(net, out, ceiling="L0")
+        mw.support.run(net, out, ceiling="L0", ladder_only=True)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,9 @@ def test_the_gate_is_asked_about_every_case_and_what_cases_share_is_no_hit(net, 
 
 
 def test_an_ep_that_is_missing_here_is_blocked_and_what_was_tried_is_on_record(net, tmp_path):
-    found = mw.support.ladder(net, tmp_path / "out", targets=["vitisai-npu"], precisions=["fp32"], ceiling="L2")
+    found = mw.support.run(
+        net, tmp_path / "out", targets=["vitisai-npu"], precisions=["fp32"], ceiling="L2", ladder_only=True
+    )
     words = {row.level: row for row in found.rows}
     assert (words["L1"].word, words["L1"].blocked_by) == ("blocked", "host")
     assert len(words["L1"].statements) == 3
@@ -148,7 +150,9 @@ def test_an_ep_that_is_missing_here_is_blocked_and_what_was_tried_is_on_record(n
 def test_an_ep_that_is_installed_and_finds_no_device_here_is_blocked_too(net, tmp_path):
     """The plugin loads, and offers nothing on this machine: that is no fault of the model."""
     pytest.importorskip("onnxruntime_ep_openvino")
-    found = mw.support.ladder(net, tmp_path / "out", targets=["openvino-npu"], precisions=["fp32"], ceiling="L1")
+    found = mw.support.run(
+        net, tmp_path / "out", targets=["openvino-npu"], precisions=["fp32"], ceiling="L1", ladder_only=True
+    )
     last = found.rows[-1]
     if last.word == "pass":
         pytest.skip("this machine has an NPU of Intel")
@@ -157,14 +161,14 @@ def test_an_ep_that_is_installed_and_finds_no_device_here_is_blocked_too(net, tm
 
 
 def test_no_data_blocks_the_task_and_not_the_march(net, tmp_path):
-    found = mw.support.ladder(net, tmp_path / "out", ceiling="L3")
+    found = mw.support.run(net, tmp_path / "out", ceiling="L3", ladder_only=True)
     last = found.rows[-1]
     assert (last.level, last.word, last.blocked_by) == ("L3", "blocked", "data")
 
 
 @pytest.mark.proof
 def test_artifacts_that_agree_and_open_elsewhere_are_portable(net, tmp_path):
-    found = mw.support.ladder(net, tmp_path / "out", precisions=["fp32", "fp16"], ceiling="L5")
+    found = mw.support.run(net, tmp_path / "out", precisions=["fp32", "fp16"], ceiling="L5", ladder_only=True)
     last = [row for row in found.rows if row.level == "L5"]
     # What L4 says depends on who else works on this machine.
     assert [row.word for row in last] in (["pass", "pass"], ["not-reached", "not-reached"])
@@ -174,7 +178,7 @@ def test_a_graph_that_has_its_precision_already_is_left_as_it_is(net, tmp_path):
     """Asked for once more it would be quantized once more."""
     mw.build(net, "cpu", precision="w8a8", output=tmp_path / "built")
     given = tmp_path / "built/model.onnx"
-    found = mw.support.ladder(given, tmp_path / "out", ceiling="L0")
+    found = mw.support.run(given, tmp_path / "out", ceiling="L0", ladder_only=True)
     assert [(row.precision, row.word) for row in found.rows] == [("w8a8", "pass")]
     (built,) = (tmp_path / "out/builds").rglob("model.onnx")
     kinds = [[node.op_type for node in models.onnx.load(path).graph.node] for path in (given, built)]
@@ -187,19 +191,19 @@ def test_a_metric_that_is_a_script_goes_beside_its_claim(net, tmp_path):
         "def right(outputs, row):\n    return float(outputs['logits'].argmax() == row['label'])\n\n\nright.span = 1.0\n"
     )
     asked = {"data": str(net.with_name("rows.npz")), "metric": f"{script}:right", "max_drop": "5pt", "ceiling": "L3"}
-    found = mw.support.ladder(net, tmp_path / "out", **asked)
+    found = mw.support.run(net, tmp_path / "out", **asked, ladder_only=True)
     assert found.rows[-1].word == "pass"
     claim = read_claim(tmp_path / "out")
     assert (claim.metric, claim.script.name) == ("score.py:right", "score.py")
     assert (tmp_path / "out/score.py").read_bytes() == script.read_bytes()
     script.write_text("def right(outputs, row):\n    return 1.0\n")
     with pytest.raises(UsageError, match="another claim"):
-        mw.support.ladder(net, tmp_path / "out", **asked)
+        mw.support.run(net, tmp_path / "out", **asked, ladder_only=True)
 
 
 def test_a_dataset_that_is_gone_is_bad_input(net, tmp_path):
     with pytest.raises(InputError):
-        mw.support.ladder(net, tmp_path / "out", data=mw.Data(str(tmp_path / "gone.npz")), ceiling="L3")
+        mw.support.run(net, tmp_path / "out", data=mw.Data(str(tmp_path / "gone.npz")), ceiling="L3", ladder_only=True)
     assert not (tmp_path / "out" / "claim.toml").exists()
 
 

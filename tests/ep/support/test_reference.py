@@ -67,7 +67,7 @@ def _model(folder, kind, head="SequenceClassification"):
 
 def _climbed(folder, kind, family, *head):
     (folder / "family.py").write_text(family)
-    found = mw.support.ladder(_model(folder, kind, *head), folder / "out", family=folder / "family.py")
+    found = mw.support.run(_model(folder, kind, *head), folder / "out", family=folder / "family.py", ladder_only=True)
     return {row.level: row for row in found.rows}
 
 

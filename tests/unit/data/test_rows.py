@@ -172,7 +172,7 @@ def test_wrong_names_and_shapes_say_what_the_model_takes():
 def test_the_allowed_drop_is_relative_with_a_percent_sign_and_absolute_without():
     assert parse_allowance("1%") == Allowance(0.01, relative=True)
     assert parse_allowance("0.02") == Allowance(0.02, relative=False)
-    assert parse_allowance("1.5pt") == Allowance(0.015, relative=False)
+    assert parse_allowance("1.5pt") == Allowance(0.015, relative=False, points=True)
     for text in ("", "-1%", "one", "0", "1%%", "nan"):
         with pytest.raises(UsageError, match="allowed drop"):
             parse_allowance(text)
