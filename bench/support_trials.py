@@ -164,11 +164,12 @@ _NPU = {"targets": ["qnn-npu"], "precisions": ["w8a16"], "ceiling": "L4", "seeds
 _INT8 = {"precisions": ["w8a8"], "seeds": 3}
 TRIALS: dict[str, Trial] = {
     "magika": Trial(of_the_zoo("magika"), _L3),
-    "lite0": Trial(of_the_zoo("lite0"), _L3),
+    # As much as the zoo says of them may be lost: 200 pictures and 353 pairs of words decide about no less.
+    "lite0": Trial(of_the_zoo("lite0"), {**_L3, "max_drop": "3pt"}),
     "silero-vad": Trial(silero, _L3),
     "ppocr-rec": Trial(recogniser, _L3),
     "vit": Trial(vit, {**_L3, "seeds": 3}),
-    "minilm": Trial(of_the_zoo("minilm"), {**_L3, "seeds": 2}, redrawn=2),
+    "minilm": Trial(of_the_zoo("minilm"), {**_L3, "seeds": 2, "max_drop": "0.05"}, redrawn=2),
     "vitpose": Trial(configured("vitpose"), {"task": "keypoint-detection", "seeds": 2}, redrawn=2),
     # It picks patches by their values: without its file nothing is traced.
     "vilt": Trial(vilt, {"family": "vilt", "seeds": 2}, redrawn=2),
@@ -189,9 +190,9 @@ TRIALS: dict[str, Trial] = {
     "fashion-npu": Trial(fashion_rows, _NPU, redrawn=2),
     "vit-npu": Trial(vit, _NPU, redrawn=2),
     "silero-vad-npu": Trial(silero, _NPU, redrawn=2),
-    "lite0-npu": Trial(of_the_zoo("lite0"), _NPU, redrawn=2),
+    "lite0-npu": Trial(of_the_zoo("lite0"), {**_NPU, "max_drop": "3pt"}, redrawn=2),
     "magika-openvino": Trial(of_the_zoo("magika"), {"targets": ["openvino-npu"], "seeds": 1}, redrawn=1),
-    "minilm-everyday": Trial(of_the_zoo("minilm"), {**_L3, "seeds": 2}, _EVERYDAY, redrawn=2),
+    "minilm-everyday": Trial(of_the_zoo("minilm"), {**_L3, "seeds": 2, "max_drop": "0.05"}, _EVERYDAY, redrawn=2),
 }
 
 
