@@ -43,10 +43,12 @@ def _watch(root: int, held: list[int], over: threading.Event) -> None:
 def _tree(root: int) -> list[int]:
     found = [root]
     for process in found:
-        try:
-            found += map(int, Path(f"/proc/{process}/task/{process}/children").read_text().split())
-        except OSError:
-            continue
+        # Each thread has its own children.
+        for children in Path(f"/proc/{process}/task").glob("*/children"):
+            try:
+                found += map(int, children.read_text().split())
+            except OSError:
+                continue
     return found
 
 

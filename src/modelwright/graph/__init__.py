@@ -2,7 +2,7 @@
 
 from modelwright.graph._difference import ModelChange, ModelDifference, difference
 from modelwright.graph._epcontext import EpContextNode
-from modelwright.graph._external import ExternalTensor, external_data, model_bytes
+from modelwright.graph._external import ExternalTensor, external_data, is_external, model_bytes
 from modelwright.graph._fingerprint import fingerprint, structure
 from modelwright.graph._inplace import point_at, with_weights_in_place
 from modelwright.graph._load import Graph, file_stamp, load, shared
@@ -10,6 +10,7 @@ from modelwright.graph._macs import Macs, MacShare, UncountedMacs, count_macs
 from modelwright.graph._moved import data_places, with_data_at
 from modelwright.graph._precision import Precision, TypeShare
 from modelwright.graph._stored_weights import StoredWeight, stored_weights
+from modelwright.graph._streamed import StreamedWeight, mapped, write_streamed
 from modelwright.graph._summary import (
     DtypeTotal,
     FunctionEntry,
@@ -20,7 +21,7 @@ from modelwright.graph._summary import (
     facts,
     summary,
 )
-from modelwright.graph._types import ValueSpec, dtype_name
+from modelwright.graph._types import ValueSpec, dtype_name, stored_bytes
 from modelwright.graph._work import work_rank
 from modelwright.graph._write import DATA, MODEL, needs_data_file, write_model
 
@@ -42,6 +43,7 @@ __all__ = [
     "Opset",
     "Precision",
     "StoredWeight",
+    "StreamedWeight",
     "TypeShare",
     "UncountedMacs",
     "ValueSpec",
@@ -53,11 +55,14 @@ __all__ = [
     "facts",
     "file_stamp",
     "fingerprint",
+    "is_external",
     "load",
+    "mapped",
     "model_bytes",
     "needs_data_file",
     "point_at",
     "shared",
+    "stored_bytes",
     "stored_weights",
     "structure",
     "summary",
@@ -65,4 +70,5 @@ __all__ = [
     "with_weights_in_place",
     "work_rank",
     "write_model",
+    "write_streamed",
 ]

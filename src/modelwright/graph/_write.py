@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.graph._skeleton import varint
 
@@ -47,7 +49,8 @@ def write_model(model: ir.Model, folder: Path, stays: Callable[[str], bool] = _n
             return path
     streamed = list(_detach(model, left))
     with path.open("wb") as file:
-        _write_stream(file, ir.to_proto(model), streamed)
+        entries = [StreamedTensor(name, int(item.dtype), *_size(item), _writer(item)) for name, item in streamed]
+        write_stream(file, ir.to_proto(model), entries)
     return path
 
 
@@ -81,10 +84,21 @@ def _detach(model: ir.Model, left: frozenset[str]) -> Iterator[tuple[str, ir.Ten
             yield name, tensor
 
 
-def _write_stream(file: BinaryIO, proto: onnx.ModelProto, tensors: list[tuple[str, ir.TensorProtocol]]) -> None:
-    """One ordinary ModelProto."""
-    entries = [(_tensor_head(name, tensor), tensor) for name, tensor in tensors]
-    sizes = [len(head) + tensor.nbytes for head, tensor in entries]
+@dataclass(frozen=True, eq=False)
+class StreamedTensor:
+    """An initializer whose bytes are written by `write` when their turn comes."""
+
+    name: str
+    data_type: int
+    dims: tuple[int, ...]
+    size_bytes: int
+    write: Callable[[BinaryIO], None]
+
+
+def write_stream(file: BinaryIO, proto: onnx.ModelProto, tensors: Sequence[StreamedTensor]) -> None:
+    """One ordinary ModelProto: what `proto` holds, and these initializers. Uses `proto` up."""
+    heads = [_tensor_head(tensor) for tensor in tensors]
+    sizes = [len(head) + tensor.size_bytes for head, tensor in zip(heads, tensors, strict=True)]
     body = proto.graph.SerializeToString(deterministic=True)
     proto.ClearField("graph")
     head, tail = onnx.ModelProto(), onnx.ModelProto()
@@ -94,23 +108,31 @@ def _write_stream(file: BinaryIO, proto: onnx.ModelProto, tensors: list[tuple[st
         (tail if field.name in _BEFORE_GRAPH else head).ClearField(field.name)
     total = len(body) + sum(1 + len(varint(size)) + size for size in sizes)
     file.write(head.SerializeToString(deterministic=True) + _MODEL_GRAPH + varint(total) + body)
-    for (prefix, tensor), size in zip(entries, sizes, strict=True):
+    for prefix, tensor, size in zip(heads, tensors, sizes, strict=True):
         file.write(_GRAPH_INITIALIZER + varint(size))
         end = file.tell() + size
         file.write(prefix)
-        _write_tensor(file, tensor)
+        tensor.write(file)
         if file.tell() != end:
             raise ValueError(f"tensor {tensor.name} is not as long as its type and shape say")
     file.write(tail.SerializeToString(deterministic=True))
 
 
-def _tensor_head(name: str, tensor: ir.TensorProtocol) -> bytes:
-    proto = onnx.TensorProto(name=name, data_type=int(tensor.dtype), dims=tensor.shape.numpy())
+def _tensor_head(tensor: StreamedTensor) -> bytes:
+    proto = onnx.TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
     fields: bytes = proto.SerializeToString(deterministic=True)
-    return fields + _TENSOR_RAW_DATA + varint(tensor.nbytes)
+    return fields + _TENSOR_RAW_DATA + varint(tensor.size_bytes)
 
 
-def _write_tensor(file: BinaryIO, tensor: ir.TensorProtocol) -> None:
+def _size(tensor: ir.TensorProtocol) -> tuple[tuple[int, ...], int]:
+    return tuple(tensor.shape.numpy()), tensor.nbytes
+
+
+def _writer(tensor: ir.TensorProtocol) -> Callable[[BinaryIO], None]:
+    return functools.partial(_write_tensor, tensor)
+
+
+def _write_tensor(tensor: ir.TensorProtocol, file: BinaryIO) -> None:
     if isinstance(tensor, ir.ExternalTensor):
         # From file to file, without a copy in memory.
         tensor.tofile(file)

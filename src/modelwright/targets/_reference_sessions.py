@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from modelwright.graph import facts, shared, with_weights_in_place
+from modelwright.graph import facts, shared, summary, with_weights_in_place
 from modelwright.targets._binding import SessionSpec
 from modelwright.targets._session import BoundSession, ModelBytes, open_session
 from modelwright.targets._target import parse_target
 
+_IN_BLOCKS = "MatMulNBits"
 _INTEGER = ("QLinear", "QGemm", "QAttention", "MatMulInteger", "ConvInteger", "DynamicQuantize")
 _EXACT = {"session.x64quantprecision": "1", "session.intra_op.allow_spinning": "0"}
 
@@ -26,11 +27,13 @@ def open_as_meant(path: str | Path) -> BoundSession:
 
 
 def open_as_written(path: str | Path) -> BoundSession:
-    """On the CPU, without graph optimization. For a run or two it is cheaper not to copy or repack the weights."""
+    """On the CPU, without graph optimization. For a run or two it is cheaper not to copy or repack the weights, but
+    for those in blocks: without, every run unpacks all of them to floats."""
     graph = shared(path)
+    blocks = any(op.op_type == _IN_BLOCKS for op in summary(graph).ops)
     config = {
         "session.model_external_initializers_file_folder_path": str(graph.folder),
-        "session.disable_prepacking": "1",
+        "session.disable_prepacking": "0" if blocks else "1",
         "session.intra_op.allow_spinning": "0",
     }
     model = ModelBytes(with_weights_in_place(graph).SerializeToString())

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
-from modelwright.stages.quantize._int4 import quantize_int4
+from modelwright.graph import StreamedWeight
+from modelwright.stages.quantize._int4 import quantize_int4, settle
 from modelwright.stages.quantize._int4_rounded import round_int4
 from modelwright.stages.quantize._model import Prepared, copied, open_model, prepare
 from modelwright.stages.quantize._moments import learn, readings
@@ -24,9 +25,6 @@ from modelwright.stages.quantize._seams import SeamKind
 from modelwright.stages.quantize._smooth import smooth
 from modelwright.stages.quantize._static import CalibrationSamples, StaticResult, quantize_static
 from modelwright.worker import progress
-
-if TYPE_CHECKING:
-    pass
 
 if TYPE_CHECKING:
     import numpy as np
@@ -80,7 +78,9 @@ def int4_best(
         bare = copied(ready.model)
         products = {node.name for node in bare.graph.node if node.op_type == "MatMul"} - {*params.nodes_to_exclude}
         ready.weights.attach(ready.model)
-        made = quantize_int4(ready.model, params)
+        made, packed = ready.model, dict[str, StreamedWeight]()
+        quantize_int4(made, params, packed)
+        settle(made, packed)
         if ROUNDING in techniques:
             learnt = learn(bare, readings(bare, products), source.samples, workdir)
             places = round_int4(made, learnt, lambda name: ready.weights.read(bare, name))

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+import functools
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
+from modelwright.graph import StreamedWeight, is_external
 from modelwright.stages.quantize._params import Clipped, QuantizeParams
+from modelwright.stages.quantize._weights import broken
 
 if TYPE_CHECKING:
     import numpy as np
     import onnx
     import onnxruntime.transformers.float16 as float16
+    from numpy.typing import NDArray
 else:
     np = lazy("numpy")
     onnx = lazy("onnx")
@@ -26,24 +31,81 @@ _PAIRS = frozenset({"QuantizeLinear", "DequantizeLinear"})
 @dataclass(frozen=True)
 class HalfResult:
     model: onnx.ModelProto
-    clipped: Clipped
+    clipping: _Clipping
+
+    @property
+    def clipped(self) -> Clipped:
+        return self.clipping.total
 
 
-def convert_to_half(model: onnx.ModelProto, params: QuantizeParams) -> HalfResult:
-    """Convert everything but the blocked operators and what touches quantized tensors."""
+def convert_to_half(
+    model: onnx.ModelProto, params: QuantizeParams, weights: dict[str, StreamedWeight] | None = None
+) -> HalfResult:
+    """Convert everything but the blocked operators and what touches quantized tensors.
+
+    `weights` are those that are not in memory: they are changed while they are written, and only then `clipped` counts
+    what they lose.
+    """
+    streamed = weights if weights is not None else {}
     blocked = [*float16.DEFAULT_OP_BLOCK_LIST, *params.op_types_float, *sorted(_PAIRS)]
     alone = sorted({*params.nodes_to_exclude, *_around_pairs(model)})
-    clipped = _count_clipped(model, set(blocked), set(alone))
+    clipped = _Clipping()
+    _count_clipped(model, set(blocked), set(alone), clipped)
     before = {node.name for node in model.graph.node}
-    converted: onnx.ModelProto = float16.convert_float_to_float16(
-        model,
-        keep_io_types=params.keep_io_types,
-        disable_shape_infer=True,
-        op_block_list=blocked,
-        node_block_list=alone,
-    )
+    with _shapes_as_told():
+        converted: onnx.ModelProto = float16.convert_float_to_float16(
+            model,
+            keep_io_types=params.keep_io_types,
+            disable_shape_infer=True,
+            op_block_list=blocked,
+            node_block_list=alone,
+        )
     _drop_round_trips(converted.graph, before)
+    for tensor in converted.graph.initializer:
+        weight = streamed.get(tensor.name)
+        if weight is not None and weight.data_type != tensor.data_type:
+            streamed[tensor.name] = weight.changed(tensor.data_type, functools.partial(clipped.half, tensor.name))
     return HalfResult(converted, clipped)
+
+
+@contextmanager
+def _shapes_as_told() -> Iterator[None]:
+    """The converter reads all values of a weight to learn its shape, which the weight says itself."""
+    names, asked = float16.convert_float_to_float16.__globals__, "make_value_info_from_tensor"
+    before = names[asked]
+    names[asked] = lambda item: onnx.helper.make_tensor_value_info(item.name, item.data_type, list(item.dims))
+    try:
+        yield
+    finally:
+        names[asked] = before
+
+
+class _Clipping:
+    """Counts what float16 cannot hold, weight by weight."""
+
+    def __init__(self) -> None:
+        self._large = self._small = 0
+
+    @property
+    def total(self) -> Clipped:
+        return Clipped(self._large, self._small)
+
+    def count(self, values: NDArray[Any]) -> None:
+        size = np.abs(values)
+        self._large += int(np.count_nonzero((size > _LARGEST) & np.isfinite(size)))
+        self._small += int(np.count_nonzero((size > 0) & (size < _SMALLEST)))
+
+    def half(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
+        """What the converter does to weights in memory. Few have anything to move, so that is asked first."""
+        size = np.abs(values)
+        if np.isnan(largest := size.max(initial=0)):
+            raise broken(name)
+        smallest = size.min(initial=1, where=size > 0)
+        if largest <= _LARGEST and smallest >= _SMALLEST:
+            return values.astype(np.float16)
+        self.count(values)
+        moved: NDArray[Any] = float16.convert_np_to_float16(np.array(values))
+        return moved
 
 
 def _around_pairs(model: onnx.ModelProto) -> Iterable[str]:
@@ -88,7 +150,7 @@ def _drop_unused(graph: onnx.GraphProto, names: set[str]) -> None:
             del graph.node[index]
 
 
-def _count_clipped(model: onnx.ModelProto, blocked: set[str], alone: set[str]) -> Clipped:
+def _count_clipped(model: onnx.ModelProto, blocked: set[str], alone: set[str], clipped: _Clipping) -> None:
     """What the conversion will move: finite values beyond float16, and non-zero ones below its smallest."""
     used = {
         name
@@ -96,10 +158,6 @@ def _count_clipped(model: onnx.ModelProto, blocked: set[str], alone: set[str]) -
         if node.op_type not in blocked and node.name not in alone
         for name in node.input
     }
-    large = small = 0
     for tensor in model.graph.initializer:
-        if tensor.data_type == onnx.TensorProto.FLOAT and tensor.name in used:
-            size = np.abs(onnx.numpy_helper.to_array(tensor))
-            large += int(np.count_nonzero((size > _LARGEST) & np.isfinite(size)))
-            small += int(np.count_nonzero((size > 0) & (size < _SMALLEST)))
-    return Clipped(large, small)
+        if tensor.data_type == onnx.TensorProto.FLOAT and tensor.name in used and not is_external(tensor):
+            clipped.count(onnx.numpy_helper.to_array(tensor))

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.errors import InputError
-from modelwright.graph import Graph, facts, load
+from modelwright.graph import Graph, StreamedWeight, facts, load
 from modelwright.stages.quantize._tensor_types import infer_types
 from modelwright.stages.quantize._turned import read_by_transposes, store_turned
-from modelwright.stages.quantize._weights import Detached, detach, load_external
+from modelwright.stages.quantize._weights import Detached, detach, load_external, refuse_nan, stream
 
 if TYPE_CHECKING:
     import onnx
@@ -31,6 +31,14 @@ class Prepared:
 
     model: onnx.ModelProto
     weights: Detached
+
+
+@dataclass(frozen=True)
+class StreamedModel:
+    """A model, and those of its weights that are read when they are written."""
+
+    model: onnx.ModelProto
+    weights: dict[str, StreamedWeight]
 
 
 def open_model(path: str) -> Graph:
@@ -73,6 +81,22 @@ def prepare(graph: Graph, workdir: Path, *, integers: bool, raise_opset: bool) -
     infer_types(model, workdir)
     _clip_at_constants(model)
     return Prepared(model, weights)
+
+
+def prepare_streamed(graph: Graph, workdir: Path, *, integers: bool) -> StreamedModel:
+    """As `prepare`, for steps that change one weight after the other and run nothing: what they do not change is never
+    in memory, and nothing is copied before it is written."""
+    model = graph.model
+    weights = stream(model, load_external(graph, everything=False), workdir)
+    lift_constants(model)
+    if integers:
+        store_turned(model, weights)
+    name_nodes(model)
+    infer_types(model, workdir)
+    for tensor in model.graph.initializer:
+        if tensor.name not in weights:
+            refuse_nan(tensor)
+    return StreamedModel(model, weights)
 
 
 def copied(model: onnx.ModelProto) -> onnx.ModelProto:

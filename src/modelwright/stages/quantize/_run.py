@@ -12,7 +12,7 @@ from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.data import DataSource, samples
 from modelwright.errors import InputError
-from modelwright.graph import Graph, load, shared, summary
+from modelwright.graph import Graph, StreamedWeight, load, shared, summary
 from modelwright.stages.quantize._best import int4_best, quantize_best
 from modelwright.stages.quantize._check import (
     NarrowProducts,
@@ -24,9 +24,9 @@ from modelwright.stages.quantize._check import (
     weight_range_bits,
 )
 from modelwright.stages.quantize._dynamic import quantize_dynamic
-from modelwright.stages.quantize._half import convert_to_half
+from modelwright.stages.quantize._half import HalfResult, convert_to_half
 from modelwright.stages.quantize._int4 import quantize_int4
-from modelwright.stages.quantize._model import open_model, opset_of, prepare
+from modelwright.stages.quantize._model import open_model, opset_of, prepare, prepare_streamed
 from modelwright.stages.quantize._moments import FEWEST
 from modelwright.stages.quantize._params import Calibration, Clipped, Gain, QuantizeOutcome, QuantizeParams
 from modelwright.stages.quantize._precision import Step, canonical, reduces_range, steps_of
@@ -34,8 +34,6 @@ from modelwright.stages.quantize._save import save
 from modelwright.stages.quantize._scope import check_scope
 from modelwright.stages.quantize._session import open_session
 from modelwright.stages.quantize._static import CalibrationSamples, quantize_static
-from modelwright.stages.quantize._tensor_types import infer_types
-from modelwright.stages.quantize._weights import detach
 from modelwright.worker import progress, task
 
 if TYPE_CHECKING:
@@ -62,8 +60,13 @@ class _QuantizeFacts:
     kept_float: int = 0
     between: int = 0
     gains: tuple[Gain, ...] = ()
-    clipped: Clipped = field(default_factory=Clipped)
+    half: HalfResult | None = None
     warnings: list[str] = field(default_factory=list)
+
+    @property
+    def clipped(self) -> Clipped:
+        """Known when the weights are written."""
+        return self.half.clipped if self.half is not None else Clipped()
 
 
 @task
@@ -79,19 +82,20 @@ def run_quantize(
     source = _source(shared(model), steps, params, calibration)
     folder, facts = Path(workdir), _QuantizeFacts(summary(shared(model)).total_bytes)
     try:
-        result = _transform(graph, steps, params, source, (folder, facts))
+        result, weights = _transform(graph, steps, params, source, (folder, facts))
     finally:
         for scratch in folder.glob("*.scratch*"):
             scratch.unlink()
     made = (tensor for tensor in result.graph.initializer if tensor.name not in own)
     signed = {tensor.name: tensor for tensor in made if tensor.data_type == onnx.TensorProto.INT8}
     facts.weight_range_bits = weight_range_bits(map(onnx.numpy_helper.to_array, signed.values()))
-    if reduces_range(params):
+    if signed and reduces_range(params):
         stored = {tensor.name: tensor for tensor in result.graph.initializer}
         beyond = saturating(result.graph, lambda name: onnx.numpy_helper.to_array(stored[name]))
         require_exact(tuple(name for name in beyond if name in signed))
     progress("writing", 0.9)
-    written = save(result, folder)
+    written = save(result, folder, weights)
+    facts.warnings += _clip_warnings(facts.clipped)
     return _outcome(written, steps, params, facts, time.perf_counter() - began)
 
 
@@ -101,17 +105,21 @@ def _transform(
     params: QuantizeParams,
     source: CalibrationSamples | None,
     into: tuple[Path, _QuantizeFacts],
-) -> onnx.ModelProto:
+) -> tuple[onnx.ModelProto, dict[str, StreamedWeight]]:
+    """The model, and those of its weights that are made while they are written."""
     folder, facts = into
     kind = steps[0].kind
-    prepared = prepare(graph, folder, integers=kind not in ("none", "fp16"), raise_opset=kind == "static")
-    facts.warnings += check_scope(prepared.model, params)
     thorough = source is not None and _thorough(params, source, facts)
+    if kind in ("fp16", "int4") and not thorough:
+        ready = prepare_streamed(graph, folder, integers=kind == "int4")
+        facts.warnings += check_scope(ready.model, params)
+        return _applied(ready.model, steps, params, ready.weights, facts), ready.weights
+    prepared = prepare(graph, folder, integers=kind != "none", raise_opset=kind == "static")
+    facts.warnings += check_scope(prepared.model, params)
     done = 1 if source is not None else 0
-    if source is not None and kind == "int4" and thorough:
+    if source is not None and kind == "int4":
         model, facts.gains = int4_best(graph.path, prepared, params, source, folder)
-        model = _retyped(model, folder)
-    elif source is not None and kind == "static":
+    elif source is not None:
         if thorough:
             result, facts.gains = quantize_best(graph.path, prepared, steps[0], params, source, folder)
         else:
@@ -122,33 +130,26 @@ def _transform(
         facts.warnings += [*_sample_warnings(result.calibration), *result.warnings]
     else:
         prepared.weights.attach(prepared.model)
-        model, done = prepared.model, 0
-    for step in steps[done:]:
-        progress(f"converting to {step.label}")
-        model = _apply(model, step, params, folder, facts)
-    return model
+        model = prepared.model
+    return _applied(model, steps[done:], params, {}, facts), {}
 
 
-def _apply(
-    model: onnx.ModelProto, step: Step, params: QuantizeParams, folder: Path, facts: _QuantizeFacts
+def _applied(
+    model: onnx.ModelProto,
+    steps: tuple[Step, ...],
+    params: QuantizeParams,
+    weights: dict[str, StreamedWeight],
+    facts: _QuantizeFacts,
 ) -> onnx.ModelProto:
-    if step.kind == "dynamic":
-        return quantize_dynamic(model, params)
-    if step.kind == "int4":
-        return _retyped(quantize_int4(model, params), folder)
-    if step.kind == "fp16":
-        half = convert_to_half(model, params)
-        facts.clipped = half.clipped
-        facts.warnings += _clip_warnings(half.clipped)
-        return half.model
-    return model
-
-
-def _retyped(model: onnx.ModelProto, folder: Path) -> onnx.ModelProto:
-    """The next step needs to know the types behind operators that ONNX itself does not know."""
-    weights = detach(model, {}, folder)
-    infer_types(model, folder)
-    weights.attach(model)
+    for step in steps:
+        progress(f"converting to {step.label}")
+        if step.kind == "dynamic":
+            model = quantize_dynamic(model, params)
+        elif step.kind == "int4":
+            quantize_int4(model, params, weights)
+        elif step.kind == "fp16":
+            facts.half = convert_to_half(model, params, weights)
+            model = facts.half.model
     return model
 
 

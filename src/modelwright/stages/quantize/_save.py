@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
+from modelwright.graph import StreamedWeight, write_streamed
 from modelwright.stages.quantize._order import sort_nodes
 
 if TYPE_CHECKING:
@@ -18,9 +20,11 @@ DATA = "model.onnx.data"
 LARGEST = int(1.8 * 2**30)
 
 
-def save(model: onnx.ModelProto, folder: Path) -> Path:
-    """`model.onnx` in `folder`, with `model.onnx.data` only when it must be."""
+def save(model: onnx.ModelProto, folder: Path, weights: Mapping[str, StreamedWeight] = {}) -> Path:
+    """`model.onnx` in `folder`, with `model.onnx.data` only when it must be. `weights` are those not in memory."""
     sort_nodes(model.graph)
+    if weights:
+        return write_streamed(model, weights, folder)
     path = folder / MODEL
     if sum(len(tensor.raw_data) for tensor in model.graph.initializer) > LARGEST:
         onnx.save_model(model, str(path), save_as_external_data=True, location=DATA, size_threshold=1024)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Container, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.errors import InputError
-from modelwright.graph import Graph, external_data
+from modelwright.graph import Graph, StreamedWeight, external_data, is_external, mapped, stored_bytes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,7 +63,7 @@ class Detached:
     def read(self, model: onnx.ModelProto, name: str) -> NDArray[Any]:
         """The values of one initializer, wherever they are."""
         tensor = _named(model, name)
-        if not _is_external(tensor):
+        if not is_external(tensor):
             return onnx.numpy_helper.to_array(tensor)
         inline = onnx.TensorProto()
         inline.CopyFrom(tensor)
@@ -71,7 +73,7 @@ class Detached:
     def replace(self, model: onnx.ModelProto, name: str, values: NDArray[Any]) -> None:
         """Other values of the same type and shape."""
         tensor = _named(model, name)
-        if _is_external(tensor):
+        if is_external(tensor):
             place = self.places[name]
             with place.path.open("r+b") as file:
                 file.seek(place.offset)
@@ -82,14 +84,48 @@ class Detached:
     def attach(self, model: onnx.ModelProto) -> None:
         """Put the bytes back into the model, which then needs no file. A weight that is NaN is refused."""
         for tensor in model.graph.initializer:
-            if _is_external(tensor):
+            if is_external(tensor):
                 _inline(tensor, self.places[tensor.name].read())
-            if tensor.data_type == onnx.TensorProto.FLOAT and np.isnan(onnx.numpy_helper.to_array(tensor)).any():
-                raise InputError(
-                    f"weight {tensor.name} holds NaN",
-                    cause="the model was saved broken, or its training diverged",
-                    fix="Export the model again from good weights.",
-                )
+            refuse_nan(tensor)
+
+
+def refuse_nan(tensor: onnx.TensorProto) -> None:
+    if tensor.data_type == onnx.TensorProto.FLOAT and np.isnan(onnx.numpy_helper.to_array(tensor)).any():
+        raise broken(tensor.name)
+
+
+def broken(name: str) -> InputError:
+    return InputError(
+        f"weight {name} holds NaN",
+        cause="the model was saved broken, or its training diverged",
+        fix="Export the model again from good weights.",
+    )
+
+
+def stream(model: onnx.ModelProto, outside: dict[str, Region], workdir: Path) -> dict[str, StreamedWeight]:
+    """Leave them in their files, to be read when they are written. A file without content stands in for them, for
+    sessions that are asked about the graph."""
+    found: dict[str, StreamedWeight] = {}
+    for tensor in model.graph.initializer:
+        if (region := outside.get(tensor.name)) is not None:
+            weight = mapped(region.path, region.offset, region.length, tensor)
+            check = functools.partial(_whole, tensor.name) if tensor.data_type == onnx.TensorProto.FLOAT else None
+            found[tensor.name] = replace(weight, change=check)
+            leave_outside(tensor)
+    with (workdir / SCRATCH).open("wb") as file:
+        file.truncate(max((region.length for region in outside.values()), default=0))
+    return found
+
+
+def leave_outside(tensor: onnx.TensorProto) -> None:
+    """Its bytes come later; until then it points at the stand-in."""
+    _point(tensor, Region(Path(SCRATCH), 0, stored_bytes(tensor.data_type, tensor.dims) or 0))
+
+
+def _whole(name: str, values: NDArray[Any]) -> NDArray[Any]:
+    if np.isnan(values).any():
+        raise broken(name)
+    return values
 
 
 def load_external(graph: Graph, *, everything: bool, wanted: Container[str] = ()) -> dict[str, Region]:
@@ -128,17 +164,13 @@ def _named(model: onnx.ModelProto, name: str) -> onnx.TensorProto:
     return found
 
 
-def _is_external(tensor: onnx.TensorProto) -> bool:
-    return bool(tensor.data_location == onnx.TensorProto.EXTERNAL)
-
-
 def _on_disk(graph: Graph) -> Iterator[tuple[onnx.TensorProto, Region, bool]]:
     """Every tensor without its bytes: where they are, and whether it is an initializer of the main graph."""
     main = graph.model.graph.initializer
     for index, span in graph.on_disk.items():
         yield main[index], Region(graph.path, span.offset, span.length), True
-    inside = sum(_is_external(tensor) for tensor in main)
-    stored = [tensor for body in graph.bodies for tensor in body.tensors() if _is_external(tensor)]
+    inside = sum(is_external(tensor) for tensor in main)
+    stored = [tensor for body in graph.bodies for tensor in body.tensors() if is_external(tensor)]
     # The first body is the main graph, and its initializers come first.
     for index, (place, tensor) in enumerate(zip(external_data(graph), stored, strict=True)):
         yield tensor, Region(place.path, place.offset, place.length), index < inside
