@@ -66,11 +66,27 @@ def match_weights(wanted: View, got: View) -> tuple[tuple[WeightPair, ...], tupl
         if weight is None or reason is not None:
             alone.append(Unmatched(item.quant, str(reason)))
             continue
+        read = _unscaled(item, wanted, got)
         bias = item.dtype == "int32" or _BIAS_POSITION.get(item.node.op_type) == item.position
         pairs.setdefault(
-            weight, WeightPair(weight, item.quant, label(item.node), item.dtype, item.granularity, bias, item.read)
+            weight, WeightPair(weight, item.quant, label(item.node), item.dtype, item.granularity, bias, read)
         )
     return tuple(pairs.values()), tuple(alone)
+
+
+def _unscaled(item: _Stored, wanted: View, got: View) -> Callable[[], NDArray[Any]]:
+    """As the float model has it, where the quantized one divides the channels that this product reads by a stored
+    vector, and its weight has taken them back."""
+    maker = got.maker(item.node.input[0]) if item.position == 1 else None
+    while maker is not None and maker.op_type in (DEQUANTIZE, QUANTIZE):
+        maker = got.maker(maker.input[0])
+    if maker is None or maker.op_type != "Mul" or wanted.has(maker.output[0]):
+        return item.read
+    vector = next((name for name in maker.input if name in got.stored and len(got.shape(name)) == 1), None)
+    if vector is None or not any(wanted.has(name) for name in maker.input):
+        return item.read
+    shape = (1, -1) if attribute(item.node, "transB", 0) else (-1, 1)
+    return lambda: item.read() * got.values(vector).astype(np.float64).reshape(shape)
 
 
 def _nothing_there(item: _Stored) -> str:

@@ -176,7 +176,11 @@ def _quantize(outcome: QuantizeOutcome) -> str:
 
 def _gains(outcome: QuantizeOutcome) -> str:
     """What more effort brought, of what it tried."""
-    kept = [f"{item.technique} +{item.decibels:.1f} dB" for item in outcome.gains if item.kept]
+    kept = [
+        f"{item.technique} +{item.decibels:.1f} dB ({item.low:.1f} … {item.high:.1f} on {item.samples} samples)"
+        for item in outcome.gains
+        if item.kept
+    ]
     tried = f"none of {', '.join(item.technique for item in outcome.gains)} helped"
     return f"; {', '.join(kept) or tried}" if outcome.gains else ""
 

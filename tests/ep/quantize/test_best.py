@@ -11,15 +11,17 @@ import pytest
 
 from ep.quantize.graphs import Builder
 from modelwright.data import DataSource, samples
+from modelwright.diagnosis import view
+from modelwright.diagnosis._match_weights import match_weights
 from modelwright.graph import load
-from modelwright.stages.quantize import QuantizeOutcome, QuantizeParams, run_quantize, saturating
+from modelwright.stages.quantize import QuantizeOutcome, QuantizeParams, TensorOverride, run_quantize, saturating
 from modelwright.stages.quantize._best import EffortTrial, best_of
 from modelwright.stages.quantize._model import open_model, prepare
 from modelwright.stages.quantize._moments import learn, readings
 from modelwright.stages.quantize._noise import NoiseMeter
 from modelwright.stages.quantize._rounding import WeightGrid, compensated, squared_error
 from modelwright.stages.quantize._seams import seams
-from modelwright.stages.quantize._smooth import Channels, Reader, factors_of, smooth
+from modelwright.stages.quantize._smooth import Channels, Reader, factors_of, smooth, with_scaled
 from modelwright.vocabulary import Data
 
 SIZE = 32
@@ -59,6 +61,13 @@ def network(kind: str, loud: float = 1.0) -> onnx.ModelProto:
     second = make.constant("c.w", (make.rng.standard_normal((SIZE, 8)) / channels[:, None]).astype(np.float32))
     make.add("Gemm", [middle, second, make.weight("c.b", 8)], "y")
     return make.model([floats("x", 4, SIZE)], [floats("y", 4, 8)])
+
+
+def behind_residual(loud: float) -> onnx.ModelProto:
+    model = network("norm", loud)
+    model.graph.node.append(onnx.helper.make_node("Add", ["n", "x"], ["sum"], name="sum"))
+    model.graph.output.append(floats("sum", 4, SIZE))
+    return model
 
 
 def best(folder: Path, model: onnx.ModelProto, rows: np.ndarray, **params) -> tuple[QuantizeOutcome, Path]:
@@ -193,13 +202,11 @@ class TestSmoothing:
         assert runs[1] == pytest.approx(runs[0], abs=1e-3)
 
     def test_what_does_not_let_factors_pass_is_no_seam(self):
-        assert [seam.kind for kind in ("norm", "relu", "sigmoid") for seam in seams(network(kind))] == [
-            "smoothing",
-            "equalization",
-        ]
+        found = {kind: [seam.kind for seam in seams(network(kind))] for kind in ("norm", "relu", "sigmoid")}
+        assert found == {"norm": ["smoothing", "scaling"], "relu": ["equalization"], "sigmoid": ["scaling"]}
 
     @pytest.mark.parametrize("reader", ["y", "an Add", "the weight"])
-    def test_what_somebody_else_reads_is_no_seam(self, reader):
+    def test_what_somebody_else_reads_is_divided_for_the_products_alone(self, reader):
         """An output, a residual, a weight that two products share: a factor would show there."""
         model = network("norm")
         if reader == "y":
@@ -208,7 +215,50 @@ class TestSmoothing:
             model.graph.node.append(onnx.helper.make_node("Add", ["n", "x"], ["sum"], name="sum"))
         else:
             model.graph.node.append(onnx.helper.make_node("MatMul", ["x", "c.w"], ["again"], name="again"))
-        assert seams(model) == ()
+        assert [seam.kind for seam in seams(model)] == ([] if reader == "the weight" else ["scaling"])
+
+    def test_a_residual_reads_what_it_read_and_the_product_loses_less(self, tmp_path):
+        """As in BERT: the norm's output goes to the products and around them."""
+        model = behind_residual(60.0)
+        rows = drawing().standard_normal((32, 4, SIZE)).astype(np.float32)
+        outcome, work = best(tmp_path, model, rows, pairs="needed")
+        gains = {item.technique: item for item in outcome.gains}
+        assert "smoothing" not in gains
+        assert gains["scaling"].kept
+        assert 3.0 < gains["scaling"].low <= gains["scaling"].decibels <= gains["scaling"].high
+        made = onnx.load(work / "model.onnx")
+        reads = {node.op_type: list(node.input) for node in made.graph.node}
+        assert reads["Add"][0] == "n"
+        assert reads["Mul"] == ["n", "n_factors"]
+        whole, found = (
+            ort.InferenceSession(str(path)).run(None, {"x": rows[0]})[0]
+            for path in (tmp_path / "float.onnx", work / "model.onnx")
+        )
+        assert np.square(found - whole).mean() < 0.01 * np.square(whole).mean()
+
+    @pytest.mark.parametrize("turned", [False, True])
+    def test_debug_compares_a_scaled_weight_with_what_it_stands_for(self, tmp_path, turned):
+        model = behind_residual(60.0)
+        if turned:
+            weight = next(item for item in model.graph.initializer if item.name == "c.w")
+            weight.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(weight).T.copy(), "c.w"))
+            gemm = next(node for node in model.graph.node if node.op_type == "Gemm")
+            gemm.attribute.append(onnx.helper.make_attribute("transB", 1))
+        rows = drawing().standard_normal((32, 4, SIZE)).astype(np.float32)
+        outcome, work = best(tmp_path, model, rows, pairs="all")
+        assert any(item.technique == "scaling" and item.kept for item in outcome.gains)
+        wanted = view(str(tmp_path / "float.onnx"))
+        pairs, alone = match_weights(wanted, view(str(work / "model.onnx")))
+        (weight,) = (pair for pair in pairs if pair.weight == "c.w")
+        assert not [item for item in alone if item.name.startswith("c.")]
+        off = np.square(weight.read() - wanted.values("c.w")).sum()
+        assert off < 1e-3 * np.square(wanted.values("c.w")).sum()
+
+    def test_what_was_asked_for_a_tensor_holds_for_its_scaled_form(self):
+        node = onnx.helper.make_node("Mul", ["n", "n_factors"], ["n_scaled"])
+        model = onnx.helper.make_model(onnx.helper.make_graph([node], "g", [], []))
+        asked = (TensorOverride("n", "uint16"), TensorOverride("other", "uint16"))
+        assert with_scaled(model, asked) == (*asked, TensorOverride("n_scaled", "uint16"))
 
     def test_a_channel_that_is_never_used_has_no_factor(self):
         low, high = np.zeros(4), np.array([100.0, 1.0, 1.0, 0.0])
@@ -232,6 +282,7 @@ class TestKeeping:
             ("worse", False), ("good", True), ("hardly", False), ("more", True),
         ]  # fmt: skip
         assert gains[1].decibels == pytest.approx(3.01)
+        assert (gains[1].low, gains[1].high, gains[1].samples) == (3.01, 3.01, 8)
 
     def test_what_a_few_samples_cannot_tell_from_chance_is_not_kept(self):
         """Large gains on some samples and losses on others: on average three decibels, and no evidence of one."""
@@ -240,7 +291,17 @@ class TestKeeping:
         found, gains = best_of(("wild",), attempts.__getitem__, lambda item: noise[item.model])
         assert found.model == ()
         assert not gains[0].kept
-        assert gains[0].decibels > 1.0
+        assert gains[0].low < 0 < 1.0 < gains[0].decibels
+
+    @pytest.mark.parametrize(("rows", "judges"), [(63, 6), (64, 8), (200, 32)])
+    def test_rows_that_nobody_else_was_given_judge_where_there_are_enough(self, tmp_path, rows, judges):
+        """Behind 24 that calibrate and 32 of a gate; without eight of them every fourth of the 24."""
+        (tmp_path / "out").mkdir()
+        np.savez(tmp_path / "data.npz", x=tied_rows(rows, 4))
+        params = QuantizeParams("w8a8", samples=24, effort="best", pairs="all")
+        data = DataSource(Data(str(tmp_path / "data.npz")))
+        outcome = run_quantize(saved(network("relu"), tmp_path), str(tmp_path / "out"), params, data)
+        assert {item.samples for item in outcome.gains} == {judges}
 
     def test_scores_are_judged_by_what_goes_into_them(self, tmp_path):
         """Noise that changes no score would be noise that nobody sees, and a lucky sample would decide."""

@@ -46,14 +46,19 @@ class NoiseMeter:
 
     @classmethod
     def of(cls, model: onnx.ModelProto, samples: Samples, workdir: Path) -> NoiseMeter:
+        """With the samples that nothing is learnt from."""
+        return cls.over(model, (sample for index, sample in enumerate(samples) if judges(index)), workdir)
+
+    @classmethod
+    def over(cls, model: onnx.ModelProto, samples: Iterable[Sample], workdir: Path) -> NoiseMeter:
         types = element_types(model)
         names = [value.name for value in model.graph.output]
         outputs = tuple(name for name in names if types.get(name) == onnx.TensorProto.FLOAT)
         squashed = dict(_squashed(model.graph, outputs))
         places = _places(model.graph, outputs, squashed)
-        judging = tuple(sample for index, sample in enumerate(samples) if judges(index))
+        judging = tuple(samples)
         session = fetch(model, tuple(places), workdir)
-        answers = tuple(tuple(run(session, places, sample)) for sample in judging)
+        answers = tuple(tuple(run(session, places, dict(sample))) for sample in judging)
         return cls(outputs, squashed, judging, answers, workdir)
 
     def noise(self, model: onnx.ModelProto) -> NDArray[Any] | None:

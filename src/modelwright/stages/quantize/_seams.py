@@ -2,7 +2,8 @@
 
 Before the tensor stands what can divide its channels for nothing (the stored vectors of a norm, a Mul or Add with a
 stored vector, a product, through operators that let positive factors pass), behind it only products, whose weights
-take the factors back. The model computes the same; its 8-bit tensors have other ranges.
+take the factors back. The model computes the same; its 8-bit tensors have other ranges. A Mul of its
+own before the products divides the channels of any tensor, also of one that a residual reads too: `scaling`.
 """
 
 from __future__ import annotations
@@ -20,9 +21,12 @@ if TYPE_CHECKING:
 else:
     onnx = lazy("onnx")
 
-SeamKind = Literal["smoothing", "equalization"]
+SeamKind = Literal["smoothing", "equalization", "scaling"]
 # f(a · x) = a · f(x) for every a above zero, channel by channel.
 _PASSING = ("AveragePool", "Dropout", "GlobalAveragePool", "GlobalMaxPool", "Identity", "LeakyRelu", "MaxPool", "Relu")
+# Their results may be integers already, and a Mul between would cost what those win.
+_IN_INTEGERS = ("Clip", "Concat", "Conv", "ConvTranspose", *_PASSING)
+_MOVING = ("Flatten", "Reshape", "Squeeze", "Transpose", "Unsqueeze")
 _POOLS = ("AveragePool", "GlobalAveragePool", "GlobalMaxPool", "MaxPool")
 
 
@@ -36,7 +40,8 @@ class Stored:
 
 @dataclass(frozen=True)
 class Seam:
-    """`carriers` are divided by the factors, `readers` multiplied. `spatial` axes follow that of the channels."""
+    """`carriers` are divided by the factors, `readers`, which belong to `products`, multiplied. `spatial` axes follow
+    that of the channels."""
 
     kind: SeamKind
     tensor: str
@@ -44,6 +49,7 @@ class Seam:
     spatial: int
     carriers: tuple[Stored, ...]
     readers: tuple[Stored, ...]
+    products: tuple[str, ...]
 
 
 def seams(model: onnx.ModelProto) -> tuple[Seam, ...]:
@@ -66,18 +72,25 @@ class _Links:
         self._uses.update(name for body in inside for node in body.node for name in (*node.input, *node.input))
 
     def seam(self, tensor: str) -> Iterator[Seam]:
-        readers = self._readers[tensor]
-        if not readers or self._uses[tensor] != len(readers):
-            return
-        read = [self._read(node, tensor) for node in readers]
-        kinds = {(channels, spatial) for item in read if item for _, channels, spatial in [item]}
-        if None in read or len(kinds) != 1:
+        readers = [(node, self._read(node, tensor)) for node in self._readers[tensor]]
+        products = [(node.name, *item) for node, item in readers if item is not None]
+        kinds = {(channels, spatial) for *_, channels, spatial in products}
+        if len(kinds) != 1:
             return
         ((channels, spatial),) = kinds
-        found = self._carriers(tensor, channels, spatial)
+        alone = len(products) == self._uses[tensor]
+        found = self._carriers(tensor, channels, spatial) if alone else None
+        weights, names = tuple(item[1] for item in products), tuple(item[0] for item in products)
         if found is not None:
-            kind, carriers = found
-            yield Seam(kind, tensor, channels, spatial, carriers, tuple(item[0] for item in read if item))
+            yield Seam(found[0], tensor, channels, spatial, found[1], weights, names)
+        if not spatial and self._in_floats(tensor):
+            yield Seam("scaling", tensor, channels, spatial, (), weights, names)
+
+    def _in_floats(self, tensor: str) -> bool:
+        node = self.makers.get(tensor)
+        while node is not None and node.op_type in _MOVING:
+            node = self.makers.get(node.input[0])
+        return node is not None and node.op_type not in _IN_INTEGERS
 
     def _read(self, node: onnx.NodeProto, tensor: str) -> tuple[Stored, int, int] | None:
         """How a product reads it: the weight with the axis of its input channels, how many, and axes behind them."""

@@ -8,6 +8,7 @@ cross-layer equalization). How much is moved is chosen for each seam by what rou
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,15 +17,18 @@ from modelwright._lazy import lazy
 from modelwright.data import Samples
 from modelwright.stages.quantize._model import Prepared
 from modelwright.stages.quantize._moments import judges
+from modelwright.stages.quantize._params import TensorOverride
 from modelwright.stages.quantize._ranges import fetch, run
 from modelwright.stages.quantize._seams import Seam, SeamKind, seams
 from modelwright.worker import progress
 
 if TYPE_CHECKING:
     import numpy as np
+    import onnx
     from numpy.typing import NDArray
 else:
     np = lazy("numpy")
+    onnx = lazy("onnx")
 
 # How much of the difference between channels goes into the weights.
 _STRENGTHS = (0.0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0)
@@ -32,6 +36,8 @@ _FARTHEST = 64.0
 # Less noise in the products than this share, or the seam stays as it is.
 _WORTH = 0.8
 _GROUP = 32
+# Behind the name of a tensor: what its Mul makes, and by which stored vector.
+SCALED, FACTORS = "_scaled", "_factors"
 _LARGEST = 127
 
 
@@ -88,8 +94,36 @@ def smooth(prepared: Prepared, kind: SeamKind, bits: int, samples: Samples, work
             shape = [-1 if axis == item.axis else 1 for axis in range(weight.ndim)]
             scaled = weight * (factors**power).reshape(shape)
             prepared.weights.replace(prepared.model, item.name, scaled.astype(weight.dtype))
+        if seam.kind == "scaling":
+            _divide(prepared.model, seam, factors)
         changed += 1
     return changed
+
+
+def _divide(model: onnx.ModelProto, seam: Seam, factors: NDArray[Any]) -> None:
+    """A Mul before the products; who else reads the tensor reads it as it was."""
+    vector, result = f"{seam.tensor}{FACTORS}", f"{seam.tensor}{SCALED}"
+    model.graph.initializer.append(onnx.numpy_helper.from_array((1 / factors).astype(np.float32), vector))
+    nodes = list(model.graph.node)
+    for node in nodes:
+        if node.name in seam.products:
+            node.input[0] = result
+    place = next(index for index, node in enumerate(nodes) if seam.tensor in node.output)
+    model.graph.node.insert(
+        place + 1, onnx.helper.make_node("Mul", [seam.tensor, vector], [result], name=f"{result}/Mul")
+    )
+    model.graph.value_info.extend(
+        onnx.ValueInfoProto(name=result, type=value.type)
+        for value in list(model.graph.value_info)
+        if value.name == seam.tensor
+    )
+
+
+def with_scaled(model: onnx.ModelProto, overrides: tuple[TensorOverride, ...]) -> tuple[TensorOverride, ...]:
+    """What was asked for a tensor holds for what its products read in its place."""
+    made = {name for node in model.graph.node for name in node.output}
+    again = (replace(item, tensor=f"{item.tensor}{SCALED}") for item in overrides)
+    return (*overrides, *(item for item in again if item.tensor in made))
 
 
 def factors_of(reached: Channels, readers: Sequence[Reader], bits: int) -> NDArray[Any] | None:
