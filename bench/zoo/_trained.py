@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 Sample = Mapping[str, NDArray[Any]]
 Answers = list[NDArray[Any]]
@@ -24,9 +25,13 @@ def mean(scores: Scores) -> float:
 
 
 def spearman(scores: Scores) -> float:
-    """Of the two columns."""
-    ranks = [np.argsort(np.argsort(column)) for column in scores.T]
-    return float(np.asarray(np.corrcoef(ranks))[0, 1])
+    """Of the first two columns; of each kind of rows that the third tells apart, on average."""
+    found = [scores[scores[:, 2] == kind, :2] for kind in np.unique(scores[:, 2])]
+    return float(np.mean([np.corrcoef(rankdata(rows, axis=0).T)[0, 1] for rows in found]))
+
+
+def first(answers: Answers, sample: Sample) -> NDArray[Any]:
+    return answers[0]
 
 
 @dataclass(frozen=True)
@@ -35,7 +40,7 @@ class Trained:
 
     `bound` is the drop of the metric above which a build is useless to those who use the model. `sizes` fixes what the
     file leaves open, as recipe layers; samples have the shapes that the model gets, with a batch of one. `labelled` is
-    what `wright eval --data --task` takes, where it knows the task.
+    what `wright eval --data --task` takes, where it knows the task. `used` is what of the answers somebody reads.
     """
 
     name: str
@@ -51,6 +56,7 @@ class Trained:
     sizes: Mapping[str, Any] = field(default_factory=dict)
     task: str | None = None
     labelled: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    used: Callable[[Answers, Sample], NDArray[Any]] = first
 
     def write_calibration(self, folder: Path) -> Path:
         return write(self.calibration, folder / f"{self.name}-calibration.npz")
