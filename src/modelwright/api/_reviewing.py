@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
@@ -101,10 +102,12 @@ def review(
     with scratch("review") as place:
         there = checked_out(Path(folder), ref, base, Path(place))
         try:
-            claim = read_claim(there.folder)
+            with _by_its_own_name(there.folder, folder):
+                claim = read_claim(there.folder)
         except InputError as error:
-            return _refused(str(folder), there, error, planted)
-        evidence = read_evidence(there.folder)
+            return _refused(there, error, planted)
+        with _by_its_own_name(there.folder, folder):
+            evidence = read_evidence(there.folder)
         claimed = recorded_run(claim, evidence, there.folder.name)
         findings = [*audit(claim, evidence, there.folder, this_tool()), *_around(there, claim, claimed, evidence)]
         findings += [*_scripts(claim, there.folder, metric)]
@@ -145,7 +148,18 @@ def _said(path: str | Path | None) -> str | None:
     return str(there.absolute()) if there.exists() else str(path)
 
 
-def _refused(folder: str, there: CheckedOut, error: WrightError, planted: int) -> SupportReview:
+@contextlib.contextmanager
+def _by_its_own_name(copy: Path, folder: str | Path) -> Iterator[None]:
+    """What is wrong with a copy is said of the folder that was given."""
+    try:
+        yield
+    except WrightError as error:
+        for part in ("problem", "cause", "fix"):
+            setattr(error, part, getattr(error, part).replace(str(copy), str(folder)))
+        raise
+
+
+def _refused(there: CheckedOut, error: WrightError, planted: int) -> SupportReview:
     """A claim that cannot be read, or was changed since it was frozen: there is nothing to hold the records against."""
     why = f"{error.problem}: {error.cause}"
     finding = ReviewFinding("claim", None, "contradicted", "reject", why)

@@ -178,7 +178,10 @@ def _typed(words: list[str]) -> click.Command | None:
     """The command whose options the user knows."""
     entry = find(words[0]) if words else None
     module = sys.modules.get(entry.module) if entry is not None else None
-    return None if module is None else module.command
+    command: click.Command | None = None if module is None else module.command
+    for word in words[1:]:
+        command = command.commands.get(word, command) if isinstance(command, click.Group) else command
+    return command
 
 
 def _from_click(error: click.UsageError) -> UsageError:

@@ -78,20 +78,6 @@ def test_a_claim_that_says_too_little_for_what_it_touches(tmp_path):
     _refused(tmp_path, path, UsageError, recipe=tmp_path / "recipe.toml", effort="none")
 
 
-@pytest.mark.proof
-def test_a_head_that_the_checkpoint_does_not_have_fails_the_structure(tmp_path):
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
-    torch.manual_seed(0)
-    transformers.BertModel(transformers.BertConfig(**_CONFIG)).save_pretrained(tmp_path / "model")
-    config = tmp_path / "model" / "config.json"
-    config.write_text(json.dumps({**json.loads(config.read_text()), "architectures": _CONFIG["architectures"]}))
-    found = mw.support.run(tmp_path / "model", tmp_path / "out", ceiling="L1", ladder_only=True)
-    assert [row.word for row in found.rows] == ["fail", "not-reached"]
-    assert "lacks weights" in found.rows[0].reasons[0]
-    assert "classifier" in found.rows[0].reasons[0]
-
-
 def test_a_tree_that_is_no_commit_is_told(tmp_path, monkeypatch):
     from modelwright.support import _marching
 

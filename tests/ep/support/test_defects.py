@@ -1,6 +1,10 @@
 """Defects that people have shipped, as contributions with real models: what the run says of each, and what becomes of a
 forger who writes `pass` over it."""
 
+import json
+import shutil
+from pathlib import Path
+
 import numpy as np
 import onnx
 import pytest
@@ -9,7 +13,7 @@ import modelwright as mw
 from modelwright.errors import InputError
 from modelwright.support import _statement, judge_level
 from support import models
-from support.forge import forged, rows_of
+from support.forge import forged, lines, rows_of
 
 ONCE = {"seeds": 1}
 
@@ -94,6 +98,64 @@ def test_rows_with_boxes_of_another_form(tmp_path):
     folder = called_sound(tmp_path / "acme_boxes", "L3", hindrance=None, failure=None, reasons=[], **said)
     found = mw.support.review(folder, model=model, data=bad, **ONCE)
     assert "is said to be 1.0, and is None here" in contradicted(found, "L3")
+
+
+def seen_again(folder, level, **measured):
+    """What a reviewer finds who gets the same numbers as an honest run got, beside what the forger made of them."""
+    honest = shutil.copytree(folder, folder.with_name("honest"), ignore=shutil.ignore_patterns("builds"))
+
+    def climb(job, tell):
+        shutil.copytree(honest, job.out)
+        shutil.copytree(honest, Path(job.out, "same"))
+
+    return mw.support.review(called_sound(folder, level, **measured), model=folder.with_name("model"), climb=climb)
+
+
+_BERT = {"vocab_size": 99, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "num_labels": 2}
+_BERT |= {"intermediate_size": 37, "max_position_embeddings": 16, "initializer_range": 0.3}
+
+
+def bert(folder, head):
+    torch, transformers = (pytest.importorskip(name) for name in ("torch", "transformers"))
+    torch.manual_seed(0)
+    getattr(transformers, f"Bert{head}")(transformers.BertConfig(**_BERT)).save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_head_that_no_checkpoint_has(tmp_path):
+    model = bert(tmp_path / "model", "Model")
+    config = model / "config.json"
+    said = {**json.loads(config.read_text()), "architectures": ["BertForSequenceClassification"]}
+    config.write_text(json.dumps(said))
+    run = mw.support.run(model, tmp_path / "acme_head", ceiling="L0", ladder_only=True)
+    (row,) = run.rows
+    assert row.word == "fail"
+    assert "lacks weights" in row.reasons[0]
+    assert "classifier" in row.reasons[0]
+    assert "lacks weights" in contradicted(seen_again(tmp_path / "acme_head", "L0", failure=None), "L0")
+
+
+SWAPPED = """
+from modelwright.stages.export import ModelFamily
+
+FAMILY = ModelFamily(answers=lambda found: {"start_logits": found.end_logits, "end_logits": found.start_logits})
+"""
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_two_outputs_of_one_shape_that_are_swapped(tmp_path):
+    """Everything that looks at names, shapes and types is content: it is found by their values."""
+    model, family = bert(tmp_path / "model", "ForQuestionAnswering"), tmp_path / "family.py"
+    family.write_text(SWAPPED)
+    run = mw.support.run(model, tmp_path / "acme_swapped", family=family, ladder_only=True)
+    assert [row.word for row in run.rows] == ["pass", "pass", "fail"]
+    assert "start_logits" in run.rows[-1].reasons[0]
+    evidence = rows_of(lines(tmp_path / "acme_swapped"), "L2")[0]["predicate"]["measured"]
+    for one in evidence["outputs"]:
+        one["parity"] |= {"cosine": 1.0, "max_abs": 0.0, "reason": None, "measures": []}
+    found = seen_again(tmp_path / "acme_swapped", "L2", **evidence)
+    assert "start_logits" in contradicted(found, "L2")
 
 
 def test_weights_that_lie_outside_of_the_model_are_not_claimed_about(tmp_path):
