@@ -86,7 +86,7 @@ bench: .venv/.installed-hf ## the benchmarks; results go to bench/results/
 proof: .venv/.installed-hf ## the long proofs (minutes to hours); results go to bench/results/
 	$(PY) -m pytest -m proof -n 2
 	$(PY) bench/judge_proof.py
-	$(PY) -m bench aa_real planted equality two_runtimes real_repairs passed peers old_cpu kills fix_kills mutations node_tests tune_sim tune_kills tune_real
+	$(PY) -m bench aa_real planted equality two_runtimes real_repairs repair_optimum passed peers effort old_cpu kills fix_kills mutations node_tests tune_sim tune_kills tune_real
 
 breadth: .venv/.installed-hf ## every model type of transformers, shrunk: which become graphs (hours; goes on where it was ended)
 	$(PY) -m bench breadth

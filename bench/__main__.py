@@ -37,6 +37,7 @@ PROOFS = (
     "kills",
     "fix_kills",
     "repair_optimum",
+    "effort",
     "mutations",
     "tune_sim",
     "tune_combos",

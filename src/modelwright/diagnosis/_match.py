@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from modelwright._dataclass import dataclass
 from modelwright.diagnosis._dequant import DEFAULT_AXIS, Grid, make_grid
-from modelwright.diagnosis._match_view import DEQUANTIZE, QUANTIZE, View, attribute, label
+from modelwright.diagnosis._match_view import DEQUANTIZE, QUANTIZE, RESCALED, View, attribute, label
 from modelwright.diagnosis._types import MatchKind, Unmatched
 from modelwright.graph import dtype_name
 
@@ -65,6 +65,7 @@ def match(wanted: View, got: View) -> Matching:
         other = None if name in pairs else _same_float(name, wanted, got)
         if other is not None and other.quant not in before:
             pairs[name] = other
+    pairs = {name: pair for name, pair in pairs.items() if name not in got.rescaled}
     order = {name: place for place, name in enumerate((*wanted.inputs, *wanted.makers))}
     ordered = tuple(sorted(pairs.values(), key=lambda pair: order[pair.tensor]))
     return Matching(ordered, _float_only(wanted, got, pairs), tuple(quant_only))
@@ -205,6 +206,8 @@ def _why_gone(name: str, wanted: View, got: View, pairs: dict[str, Pair]) -> str
         for output in reader.output:
             if output in pairs and pairs[output].absorbed:
                 return f"compared behind its {reader.op_type} {output}, which the quantized range absorbed"
+    if name in got.rescaled:
+        return RESCALED
     maker = wanted.maker(name)
     node = label(maker) if maker is not None else name
     folded = wanted.folded_behind(name, got)

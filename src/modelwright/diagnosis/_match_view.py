@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.graph import ExternalTensor, Graph, external_data, load
+from modelwright.stages.quantize import rescaled
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,6 +18,7 @@ else:
     np = lazy("numpy")
     onnx = lazy("onnx")
 
+RESCALED = "factors were moved between it and its neighbours before it was quantized (effort best)"
 QUANTIZE, DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
 
 
@@ -30,7 +32,8 @@ class Use:
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Nodes by index; tensors by name. `stored` are initializers and Constant nodes."""
+    """Nodes by index; tensors by name. `stored` are initializers and Constant nodes. What is `rescaled` holds other
+    numbers than in the float model by intention."""
 
     graph: Graph
     nodes: tuple[onnx.NodeProto, ...]
@@ -40,6 +43,7 @@ class View:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     by_name: dict[str, int]
+    rescaled: frozenset[str] = frozenset()
     _outside: dict[str, ExternalTensor] = field(default_factory=dict)
     _inside: dict[str, int] = field(default_factory=dict)
 
@@ -103,6 +107,7 @@ def view(path: str) -> View:
         inputs=tuple(value.name for value in proto.input if value.name not in stored),
         outputs=tuple(value.name for value in proto.output),
         by_name={node.name: index for index, node in reversed(list(enumerate(proto.node))) if node.name},
+        rescaled=rescaled(graph.model),
         _outside=outside,
         _inside=inside,
     )

@@ -9,7 +9,7 @@ from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.diagnosis._dequant import dequantize, make_grid, round_trip, unpack_nbits
 from modelwright.diagnosis._match import grid_of
-from modelwright.diagnosis._match_view import DEQUANTIZE, QUANTIZE, View, attribute, label
+from modelwright.diagnosis._match_view import DEQUANTIZE, QUANTIZE, RESCALED, View, attribute, label
 from modelwright.diagnosis._types import Unmatched
 from modelwright.graph import dtype_name
 
@@ -94,7 +94,9 @@ def _nothing_there(item: _Stored) -> str:
 
 
 def _changed_before(weight: str, wanted: View, got: View) -> str | None:
-    """A batch normalization that is gone was folded into the weights before they were quantized."""
+    """A batch normalization that is gone was folded into the weights before they were quantized, or factors were."""
+    if weight in got.rescaled:
+        return RESCALED
     for node in wanted.readers(weight):
         after = wanted.folded_behind(node.output[0], got)
         if after is not None:

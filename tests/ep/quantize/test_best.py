@@ -12,9 +12,17 @@ import pytest
 from ep.quantize.graphs import Builder
 from modelwright.data import DataSource, samples
 from modelwright.diagnosis import view
+from modelwright.diagnosis._match import match
 from modelwright.diagnosis._match_weights import match_weights
 from modelwright.graph import load
-from modelwright.stages.quantize import QuantizeOutcome, QuantizeParams, TensorOverride, run_quantize, saturating
+from modelwright.stages.quantize import (
+    QuantizeOutcome,
+    QuantizeParams,
+    TensorOverride,
+    rescaled,
+    run_quantize,
+    saturating,
+)
 from modelwright.stages.quantize._best import EffortTrial, best_of
 from modelwright.stages.quantize._model import open_model, prepare
 from modelwright.stages.quantize._moments import learn, readings
@@ -259,6 +267,23 @@ class TestSmoothing:
         model = onnx.helper.make_model(onnx.helper.make_graph([node], "g", [], []))
         asked = (TensorOverride("n", "uint16"), TensorOverride("other", "uint16"))
         assert with_scaled(model, asked) == (*asked, TensorOverride("n_scaled", "uint16"))
+
+    @pytest.mark.parametrize(("kind", "divided"), [("norm", {"n"}), ("relu", {"a", "r"})])
+    def test_debug_does_not_compare_what_factors_were_moved_between(self, tmp_path, kind, divided):
+        """The norm of a good model was said to make most of the noise, with 0.3 dB."""
+        rows = drawing().standard_normal((32, 4, SIZE)).astype(np.float32)
+        _, work = best(tmp_path, network(kind, loud=60.0), rows, pairs="all")
+        wanted, got = view(str(tmp_path / "float.onnx")), view(str(work / "model.onnx"))
+        matching = match(wanted, got)
+        assert {pair.tensor for pair in matching.pairs} <= {"x", "y"}
+        assert {item.name for item in matching.float_only if "factors were moved" in item.reason} == divided
+        assert "c.w" not in {pair.weight for pair in match_weights(wanted, got)[0]}
+
+    @pytest.mark.parametrize("note", ["{", "3", '["n", 3]', "null"])
+    def test_a_note_that_somebody_else_wrote_is_read_as_far_as_it_goes(self, note):
+        model = network("norm")
+        model.metadata_props.add(key="modelwright.rescaled", value=note)
+        assert rescaled(model) <= {"n"}
 
     def test_a_channel_that_is_never_used_has_no_factor(self):
         low, high = np.zeros(4), np.array([100.0, 1.0, 1.0, 0.0])

@@ -31,6 +31,7 @@ from modelwright.stages.quantize._precision import (
 if TYPE_CHECKING:
     from modelwright.stages.quantize._check import saturating
     from modelwright.stages.quantize._names import all_named, name_all
+    from modelwright.stages.quantize._rescaled import rescaled
     from modelwright.stages.quantize._run import run_quantize
     from modelwright.stages.quantize._scope import WORKERS, static_operators
 else:
@@ -39,6 +40,7 @@ else:
         WORKERS="_scope",
         all_named="_names",
         name_all="_names",
+        rescaled="_rescaled",
         run_quantize="_run",
         saturating="_check",
         static_operators="_scope",
@@ -67,6 +69,7 @@ __all__ = [
     "name_all",
     "precision_words",
     "reduces_range",
+    "rescaled",
     "run_quantize",
     "saturating",
     "static_operators",

@@ -40,8 +40,8 @@ class Stored:
 
 @dataclass(frozen=True)
 class Seam:
-    """`carriers` are divided by the factors, `readers`, which belong to `products`, multiplied. `spatial` axes follow
-    that of the channels."""
+    """`carriers` are divided by the factors, and so all the tensors from there to this one (`divided`); `readers`,
+    which belong to `products`, are multiplied. `spatial` axes follow that of the channels."""
 
     kind: SeamKind
     tensor: str
@@ -50,6 +50,7 @@ class Seam:
     carriers: tuple[Stored, ...]
     readers: tuple[Stored, ...]
     products: tuple[str, ...]
+    divided: tuple[str, ...] = ()
 
 
 def seams(model: onnx.ModelProto) -> tuple[Seam, ...]:
@@ -82,9 +83,16 @@ class _Links:
         found = self._carriers(tensor, channels, spatial) if alone else None
         weights, names = tuple(item[1] for item in products), tuple(item[0] for item in products)
         if found is not None:
-            yield Seam(found[0], tensor, channels, spatial, found[1], weights, names)
+            yield Seam(found[0], tensor, channels, spatial, found[1], weights, names, tuple(self._on_the_way(tensor)))
         if not spatial and self._in_floats(tensor):
             yield Seam("scaling", tensor, channels, spatial, (), weights, names)
+
+    def _on_the_way(self, tensor: str) -> Iterator[str]:
+        """From what carries the factors to here; of a sum it is both parts."""
+        yield tensor
+        node = self.makers[tensor]
+        if node.op_type in (*_PASSING, "Add"):
+            yield from self._on_the_way(next(name for name in node.input if name not in self._dims))
 
     def _in_floats(self, tensor: str) -> bool:
         node = self.makers.get(tensor)

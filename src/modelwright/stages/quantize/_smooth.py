@@ -19,6 +19,7 @@ from modelwright.stages.quantize._model import Prepared
 from modelwright.stages.quantize._moments import judges
 from modelwright.stages.quantize._params import TensorOverride
 from modelwright.stages.quantize._ranges import fetch, run
+from modelwright.stages.quantize._rescaled import mark_rescaled
 from modelwright.stages.quantize._seams import Seam, SeamKind, seams
 from modelwright.worker import progress
 
@@ -96,6 +97,8 @@ def smooth(prepared: Prepared, kind: SeamKind, bits: int, samples: Samples, work
             prepared.weights.replace(prepared.model, item.name, scaled.astype(weight.dtype))
         if seam.kind == "scaling":
             _divide(prepared.model, seam, factors)
+        else:
+            mark_rescaled(prepared.model, (*seam.divided, *(item.name for item in (*seam.carriers, *seam.readers))))
         changed += 1
     return changed
 
