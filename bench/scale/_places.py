@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,7 +55,9 @@ class Place:
 
     @property
     def _environment(self) -> dict[str, str]:
-        return {**os.environ, "MODELWRIGHT_HOME": str(self.folder / "home")}
+        """An installed package has its bytecode, whatever was said to the process that measures it."""
+        kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        return {**kept, "MODELWRIGHT_HOME": str(self.folder / "home")}
 
 
 _LAUNCH = str(Path(__file__).with_name("_launch.py"))
@@ -82,6 +84,14 @@ def bytes_in(folder: Path) -> int:
 def place() -> Iterator[Place]:
     with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".scale-") as folder:
         yield Place(Path(folder))
+
+
+def in_turns(bare: Callable[[], Cost], ours: Callable[[], Cost], turns: int = 5) -> tuple[Cost, Cost]:
+    """The cheapest run of each (bare, ours), one after the other: for work that is over before others let it be."""
+    both = [(bare(), ours()) for _ in range(turns)]
+    return min((one for one, _ in both), key=lambda cost: cost.cpu_s), min(
+        (one for _, one in both), key=lambda cost: cost.cpu_s
+    )
 
 
 def beside(ours: Cost, bare: Cost) -> Row:

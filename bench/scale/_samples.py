@@ -6,7 +6,7 @@ import numpy as np
 
 from bench.scale._bare import EVALUATE
 from bench.scale._models import classifier
-from bench.scale._places import Row, beside, place
+from bench.scale._places import Row, beside, in_turns, place
 
 
 def evaluation(samples: int = 1000) -> Row:
@@ -15,7 +15,8 @@ def evaluation(samples: int = 1000) -> Row:
         models = [classifier(here.folder / f"{seed}.onnx", seed) for seed in (0, 1)]
         data, rng = here.folder / "data.npz", np.random.default_rng(0)
         np.savez(data, x=rng.standard_normal((samples, 3, 16, 16), np.float32), label=rng.integers(0, 10, samples))
-        bare = here.bare(EVALUATE, *models, data)
         words = ("--reference", models[1], "--data", data, "--task", "image-classification", "--max-drop", "50%")
-        ours = here.wright("eval", models[0], *words, good=(0, 1, 6))
+        bare, ours = in_turns(
+            lambda: here.bare(EVALUATE, *models, data), lambda: here.wright("eval", models[0], *words, good=(0, 1, 6))
+        )
         return {**beside(ours, bare), "limits": {"cpu_ratio": 1.5}}

@@ -6,13 +6,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from modelwright._lazy import lazy
 from modelwright.api._model import source_of
-from modelwright.measure import InputChoice
 from modelwright.models import HfSource
 from modelwright.vocabulary import Data, InputSpec, as_data
 
 if TYPE_CHECKING:
+    from modelwright import measure
     from modelwright.api._model import Model
+    from modelwright.measure import InputChoice
+else:
+    # It is half of what eval and debug would import.
+    measure = lazy("modelwright.measure")
 
 
 def data_for(data: Data | str | None, *models: Model) -> Data:
@@ -28,4 +33,4 @@ def data_for(data: Data | str | None, *models: Model) -> Data:
 def input_choice(
     data: Data, batch: int | None, dims: Mapping[str, int] | None, recorded: InputSpec | None = None
 ) -> InputChoice:
-    return InputChoice(data, batch, dict(dims or {}), recorded)
+    return measure.InputChoice(data, batch, dict(dims or {}), recorded)

@@ -91,19 +91,22 @@ class _Column:
     whole: NDArray[Any] | None = None
     at: int = 0
 
+    def __post_init__(self) -> None:
+        self._shape = self.header.shape[1:]
+        self._wanted = replace(self.header, shape=self._shape).size_bytes
+
     def row(self, number: int) -> Any:
         if self.whole is not None:
             return _scalar(self.whole[number])
         assert self.stream is not None
-        row = replace(self.header, shape=self.header.shape[1:])
-        wanted = row.size_bytes
+        wanted = self._wanted
         if number != self.at:
             self.stream.seek((number - self.at) * wanted, 1)
         data = self.stream.read(wanted)
         if len(data) != wanted:
-            raise EOFError(f"array {row.name} ends early")
+            raise EOFError(f"array {self.header.name} ends early")
         self.at = number + 1
-        return _scalar(native(np.frombuffer(data, row.dtype).reshape(row.shape)))
+        return _scalar(native(np.frombuffer(data, self.header.dtype).reshape(self._shape)))
 
 
 def _stream(path: Path, columns: Sequence[Header], count: int, numbers: Sequence[int] | None) -> Iterator[Row]:

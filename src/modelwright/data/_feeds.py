@@ -94,7 +94,8 @@ class Feeder:
         if arrays[0].ndim == rank and (len(rows) == 1 or self.whole(rows[0])):
             return fitting(self._typed(arrays[0], spec), spec)
         single = [array[0] if array.ndim == rank and len(array) == 1 else array for array in arrays]
-        return fitting(self._typed(np.stack(single), spec), spec)
+        together = single[0][np.newaxis] if len(single) == 1 else np.stack(single)
+        return fitting(self._typed(together, spec), spec)
 
     def _value(self, spec: TakenInput, row: Row) -> Any:
         if spec.name in row:
@@ -109,9 +110,9 @@ class Feeder:
         )
 
     def _typed(self, array: NDArray[Any], spec: TakenInput) -> NDArray[Any]:
-        if spec.dtype is None or spec.dtype == array.dtype.name:
+        wanted = None if spec.dtype is None else np.dtype(spec.dtype)
+        if wanted is None or wanted == array.dtype:
             return array
-        wanted = np.dtype(spec.dtype)
         if array.dtype == np.uint8 and wanted.kind == "f":
             return self._floats(array, spec, wanted)
         return _cast(array, wanted, spec.name)

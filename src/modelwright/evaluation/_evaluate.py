@@ -10,14 +10,15 @@ from modelwright._scratch import scratch
 from modelwright.data import DataSource
 from modelwright.errors import InputError, UsageError
 from modelwright.evaluation._models import Side
+from modelwright.evaluation._pair import evaluate_pair
 from modelwright.evaluation._parts import parts_of
 from modelwright.evaluation._retry import check_sides
-from modelwright.evaluation._run import EvalJob, measure_pair
+from modelwright.evaluation._run import EvalJob
 from modelwright.evaluation._types import EvalInterrupted, EvalOptions, EvalResult, EvalSide
-from modelwright.evaluation._verdict import judge, unjudged
+from modelwright.evaluation._verdict import unjudged
 from modelwright.evaluation.tasks import scored_task
 from modelwright.evaluation.tasks._custom import check_reference
-from modelwright.graph import model_bytes
+from modelwright.graph import external_data, load, model_bytes
 from modelwright.models import BuildSource, FileDigest, HfSource, digests_of, fetch, model_files, read_build, resolve
 from modelwright.stages.decode import Parts
 from modelwright.targets import parse_target
@@ -69,7 +70,7 @@ def evaluate(
         so_far = Path(folder, "so-far")
         about = (data, name, options.metric, options.settings, options.span)
         job = EvalJob(ours, theirs, *about, str(so_far), retry, options.after)
-        call, needed = measure_pair.call(job), _needed(job)
+        call, needed = evaluate_pair.call(job, options), _needed(job)
         try:
             result = run(call, timeout=options.timeout_s, size=needed, stall=_STALL_S, on_progress=on_progress)
         except KeyboardInterrupt:
@@ -83,7 +84,16 @@ def evaluate(
         found = read_so_far(so_far) if died is not None else None
     if died is not None and found is not None:
         return _about(unjudged(found, name, options, "crashed", died.words), ours, theirs)
-    return _about(judge(result.unwrap(), name, options), ours, theirs)
+    if result.failure is not None:
+        _require_sound(job)
+    return _about(result.unwrap(), ours, theirs)
+
+
+def _require_sound(job: EvalJob) -> None:
+    """What is wrong with a file is said before what it did to a runtime."""
+    for side in (job.candidate, job.reference):
+        if isinstance(side.model, str):
+            external_data(load(side.model))
 
 
 def _check_retry(retry: EvalResult, name: str | None, options: EvalOptions, sides: tuple[Side, Side]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import field, replace
@@ -14,6 +13,7 @@ from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.data import Feeder, Preparer, Row, Rows, by_number, generate, open_data, refuse_idle_scale, split
 from modelwright.errors import InputError, UsageError
+from modelwright.evaluation._blocks import Blocks
 from modelwright.evaluation._models import Model, Side, open_model
 from modelwright.evaluation._retry import check_engines, check_task, further, refuse
 from modelwright.evaluation._types import (
@@ -25,12 +25,12 @@ from modelwright.evaluation._types import (
     SampleFailure,
 )
 from modelwright.evaluation.tasks import Context, CustomTask, EvalTask, Metric, Outputs, make_task
-from modelwright.graph import load, summary
+from modelwright.graph import load, mentions, summary
 from modelwright.metrics import Accumulator
 from modelwright.models import HfSource, read_config, specs_from_graph
 from modelwright.stages.decode import DECODER_IDS, read_generation
 from modelwright.vocabulary import RANDOM, Data
-from modelwright.worker import SoFar, progress, task
+from modelwright.worker import SoFar, progress
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 else:
     np = lazy("numpy")
 
+# For each row the outputs of its views.
+Answers = Sequence[tuple[Outputs, ...]]
 RANDOM_ROWS = 8
 _TOGETHER = 16
 # Its scale is that of the whole batch, so an answer would depend on the sample's neighbours.
@@ -87,7 +89,6 @@ class Measured:
     failures: tuple[SampleFailure, ...]
 
 
-@task
 def measure_pair(job: EvalJob) -> Measured:
     """Open both models, run every chosen row through both, and score them."""
     rows = _random_rows(job) if job.data.random else open_data(job.data)
@@ -118,8 +119,7 @@ class _EvalArm:
     task: EvalTask | None
     numbers: list[Any] = field(default_factory=list)
 
-    def answers(self, rows: Sequence[Row]) -> list[tuple[Outputs, ...]]:
-        """For each row the outputs of its views."""
+    def answers(self, rows: Sequence[Row]) -> Answers:
         if self.task is None:
             return [(output,) for output in self._run(rows)]
         found = []
@@ -133,12 +133,15 @@ class _EvalArm:
         return found
 
     def _run(self, views: Sequence[Row]) -> list[Outputs]:
-        found: list[Outputs] = []
-        for chunk in self.feeder.chunks(views):
-            part = [views[index] for index in chunk]
-            taken = self.feeder.batch if self.feeder.fixed else len(part)
-            found += split(self.model.run(self.feeder.feeds(part)), len(part), taken)
-        return found
+        parts = [[views[index] for index in chunk] for chunk in self.feeder.chunks(views)]
+        feeds = [self.feeder.feeds(part) for part in parts]
+        runs = [self.model.run(taken) for taken in feeds]
+        whole = self.feeder.batch if self.feeder.fixed else None
+        return [
+            output
+            for part, outputs in zip(parts, runs, strict=True)
+            for output in split(outputs, len(part), whole or len(part))
+        ]
 
     def score(self, row: Row, outputs: tuple[Outputs, ...]) -> str | None:
         """Keep the sample's numbers; or say why there are none."""
@@ -210,12 +213,12 @@ class _Evaluation:
         self._failures += earlier.failures
 
     def measure(self) -> Measured:
-        chosen, size = _chosen(self._job, self._data), max(arm.feeder.batch for arm in self._arms)
-        while block := list(itertools.islice(chosen, size)):
+        blocks = self._blocks()
+        for block in blocks.of(_chosen(self._job, self._data)):
             rows = [self._row(row) for _, row in block]
             answers = [arm.answers(rows) for arm in self._arms]
-            for (index, _), row, ours, theirs in zip(block, rows, *answers, strict=True):
-                self._settle(index, row, ours, theirs)
+            self._settle([index for index, _ in block], rows, *answers)
+            blocks.held(value for answer in answers for views in answer for view in views for value in view.values())
             refuse_idle_scale(self._job.data, *(arm.feeder for arm in self._arms))
             self._indexes += [index for index, _ in block]
             self._so_far.offer(self._measured)
@@ -223,6 +226,12 @@ class _Evaluation:
         if not self._indexes:
             raise self._none_left()
         return self._measured()
+
+    def _blocks(self) -> Blocks:
+        """Rows that run together stay together, or an answer would depend on the clock; the user's own code may end at
+        any row, and what came before it counts."""
+        size = max(arm.feeder.batch for arm in self._arms)
+        return Blocks(size, grows=size == 1 and self._job.metric is None and self._data.count is not None)
 
     def _none_left(self) -> InputError:
         if not self._job.after:
@@ -253,25 +262,30 @@ class _Evaluation:
                 self._hash.update(f"{name}:{array.dtype.str}:{array.shape};".encode() + array.tobytes())
         return row
 
-    def _settle(self, index: int, row: Row, ours: tuple[Outputs, ...], theirs: tuple[Outputs, ...]) -> None:
-        for arm, outputs in zip(self._arms, (ours, theirs), strict=True):
-            reason = arm.score(row, outputs)
-            if reason is not None:
-                self._failures.append(SampleFailure(index, arm.name, reason))
+    def _settle(self, indexes: Sequence[int], rows: Sequence[Row], ours: Answers, theirs: Answers) -> None:
+        for arm, answers in zip(self._arms, (ours, theirs), strict=True):
+            for index, row, outputs in zip(indexes, rows, answers, strict=True):
+                reason = arm.score(row, outputs)
+                if reason is not None:
+                    self._failures.append(SampleFailure(index, arm.name, reason))
         if self._arms[0].task is not None and not self._arms[0].task.compares_outputs:
             return
-        for mine, wanted in zip(ours, theirs, strict=True):
-            self._compare(mine, wanted)
+        pairs = zip(ours, theirs, strict=True)
+        self._compare([pair for mine, wanted in pairs for pair in zip(mine, wanted, strict=True)])
 
-    def _compare(self, mine: Outputs, wanted: Outputs) -> None:
+    def _compare(self, pairs: Sequence[tuple[Outputs, Outputs]]) -> None:
         # PyTorch may answer more than was exported; a graph may not.
-        names = list(mine) if isinstance(self._job.reference.model, HfSource) else list({**wanted, **mine})
-        for name in names:
-            if name not in mine or name not in wanted:
-                side = "candidate" if name not in mine else "reference"
-                self._problems[name] = f"the {side} has no such output"
-            else:
-                self._outputs.setdefault(name, Accumulator()).add(wanted[name], mine[name])
+        only_ours = isinstance(self._job.reference.model, HfSource)
+        together: dict[str, list[tuple[NDArray[Any], NDArray[Any]]]] = {}
+        for mine, wanted in pairs:
+            for name in mine if only_ours else {**wanted, **mine}:
+                if name not in mine or name not in wanted:
+                    side = "candidate" if name not in mine else "reference"
+                    self._problems[name] = f"the {side} has no such output"
+                else:
+                    together.setdefault(name, []).append((wanted[name], mine[name]))
+        for name, arrays in together.items():
+            self._outputs.setdefault(name, Accumulator()).add_all(arrays)
 
     def _measured(self) -> Measured:
         task = self._arms[1].task
@@ -338,7 +352,7 @@ def _finite(numbers: Any) -> bool:
 
 def _depends_on_batch(side: Side) -> bool:
     """A build of several graphs always takes one sample at a time."""
-    if not isinstance(side.model, str):
+    if not isinstance(side.model, str) or not mentions(side.model, _BATCH_DEPENDENT.encode()):
         return False
     return any(op.op_type == _BATCH_DEPENDENT for op in summary(load(side.model)).ops)
 

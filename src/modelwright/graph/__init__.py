@@ -2,10 +2,10 @@
 
 from modelwright.graph._difference import ModelChange, ModelDifference, difference
 from modelwright.graph._epcontext import EpContextNode
-from modelwright.graph._external import ExternalTensor, external_data, is_external, model_bytes
+from modelwright.graph._external import ExternalTensor, external_data, is_external, model_bytes, stands_alone
 from modelwright.graph._fingerprint import fingerprint, structure
 from modelwright.graph._inplace import point_at, with_weights_in_place
-from modelwright.graph._load import Graph, file_stamp, load, shared
+from modelwright.graph._load import Graph, file_stamp, load, mentions, shared
 from modelwright.graph._macs import Macs, MacShare, UncountedMacs, count_macs
 from modelwright.graph._moved import data_places, with_data_at
 from modelwright.graph._precision import Precision, TypeShare
@@ -58,10 +58,12 @@ __all__ = [
     "is_external",
     "load",
     "mapped",
+    "mentions",
     "model_bytes",
     "needs_data_file",
     "point_at",
     "shared",
+    "stands_alone",
     "stored_bytes",
     "stored_weights",
     "structure",

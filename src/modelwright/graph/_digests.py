@@ -6,7 +6,6 @@ import hashlib
 import os
 import struct
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,9 +17,12 @@ from modelwright.graph._skeleton import ByteRange
 from modelwright.graph._types import STRING, stored_bytes
 
 if TYPE_CHECKING:
+    from concurrent import futures
+
     import onnx
     import onnx.numpy_helper as numpy_helper
 else:
+    futures = lazy("concurrent.futures")
     onnx = lazy("onnx")
     numpy_helper = lazy("onnx.numpy_helper")
 
@@ -53,9 +55,9 @@ class TensorDigests:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._pool = ThreadPoolExecutor(min(_MAX_THREADS, os.cpu_count() or 1))
+        self._pool = futures.ThreadPoolExecutor(min(_MAX_THREADS, os.cpu_count() or 1))
         # Keyed by identity: graph.bodies keeps these objects alive.
-        self._running: dict[int, Future[bytes]] = {}
+        self._running: dict[int, futures.Future[bytes]] = {}
         main = graph.bodies[0].initializers
         self._on_disk = {id(main[index]): span for index, span in graph.on_disk.items()}
 

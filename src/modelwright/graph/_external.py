@@ -15,7 +15,7 @@ from modelwright._belongs import foreign
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.errors import InputError
-from modelwright.graph._load import Graph, shared
+from modelwright.graph._load import Graph, mentions, shared
 from modelwright.graph._types import dtype_name, stored_bytes
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ else:
 
 # Longer than any file; Python itself refuses to read numbers of thousands of digits.
 _MOST_DIGITS = 100
+# A tensor names its file under the first word; the second is the operator that may name a compiled one.
+_ELSEWHERE = (b"location", b"EPContext")
 _ORT_MEMORY = "*/_ORT_MEM_ADDR_/*"
 # A location as written → the file it names, and its size.
 _Files = dict[str, tuple[str, int]]
@@ -54,9 +56,14 @@ def external_data(graph: Graph) -> tuple[ExternalTensor, ...]:
     return found
 
 
+def stands_alone(path: str | Path) -> bool:
+    """Can the file name no other one? False may be wrong: a model may use the words for something else."""
+    return not any(mentions(path, word) for word in _ELSEWHERE)
+
+
 def model_bytes(path: str | Path) -> int:
-    """What a model takes on disk, with its weights in other files."""
-    outside = {item.path for item in external_data(shared(path))}
+    """What a model takes on disk, with its weights in other files. One that stands alone is not parsed."""
+    outside = () if stands_alone(path) else {item.path for item in external_data(shared(path))}
     return sum(Path(item).stat().st_size for item in (path, *outside))
 
 

@@ -69,6 +69,22 @@ def load(path: str | Path) -> Graph:
     return graph
 
 
+def mentions(path: str | Path, word: bytes) -> bool:
+    """Is the word anywhere in the file but in large weights? What it does not mention it does not have: no operator, no
+    name. Nothing is parsed, and nobody need import a parser."""
+    path = Path(path).absolute()
+    try:
+        stamp = file_stamp(path.stat())
+    except OSError:
+        stamp = (0, 0)  # reading it says what is wrong
+    return word in _text(path, stamp)
+
+
+@functools.lru_cache(4)
+def _text(path: Path, stamp: tuple[int, int]) -> bytes:
+    return _read(path)[1].data
+
+
 def shared(path: str | Path) -> Graph:
     """As `load`, for those who change nothing in it: a file that was not touched since is not parsed again."""
     path = Path(path).absolute()

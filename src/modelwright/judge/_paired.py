@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 from modelwright._dataclass import dataclass
@@ -17,10 +16,13 @@ from modelwright._lazy import lazy
 from modelwright.judge._words import VerdictKind
 
 if TYPE_CHECKING:
+    import statistics
+
     import numpy as np
     from numpy.typing import NDArray
 else:
     np = lazy("numpy")
+    statistics = lazy("statistics")
 
 # 90 % is promised; the scatter it is computed from is itself an estimate, so a little more is aimed at.
 POWER = 0.92
@@ -198,7 +200,7 @@ def _log_factors(drops: NDArray[Any], margin: float, most: float) -> NDArray[Any
 def _reached(growth: tuple[NDArray[Any], NDArray[Any]], samples: int) -> float:
     """What the log wealth comes to in 92 of 100 draws of so many samples."""
     mean, deviation = growth
-    return _mixed(samples * mean - NormalDist().inv_cdf(POWER) * math.sqrt(samples) * deviation)
+    return _mixed(samples * mean - statistics.NormalDist().inv_cdf(POWER) * math.sqrt(samples) * deviation)
 
 
 def _mixed(logs: NDArray[Any]) -> float:

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from modelwright._dataclass import dataclass
-from modelwright.metrics._compare import IDENTICAL, METRICS, Moments, TensorScores, compare, scores, unscored
+from modelwright.metrics._compare import (
+    IDENTICAL,
+    METRICS,
+    Moments,
+    TensorScores,
+    compare,
+    compare_all,
+    scores,
+    unscored,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,7 +65,14 @@ class Accumulator:
         self._problem: str | None = None
 
     def add(self, reference: NDArray[Any], candidate: NDArray[Any]) -> TensorScores:
-        found = compare(reference, candidate)
+        return self._add(compare(reference, candidate))
+
+    def add_all(self, pairs: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> None:
+        """As `add` of each (reference, candidate)."""
+        for found in compare_all(pairs):
+            self._add(found)
+
+    def _add(self, found: TensorScores) -> TensorScores:
         self._samples += 1
         self._identical += found.identical
         if found.problem is not None:

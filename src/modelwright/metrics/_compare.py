@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,8 @@ METRICS = ("sqnr_db", "psnr_db", "cosine", "max_abs", "relative_l2", "top1")
 IDENTICAL = "identical"
 # Masks are written as the lowest number of a type (fp16: -65504); nothing computed is near the 32-bit ones.
 _MASK = 1e30
+# Tensors of so many values are worth more than the call that compares them.
+_SMALL = 4096
 
 
 @dataclass(frozen=True)
@@ -80,16 +83,39 @@ def compare(reference: NDArray[Any], candidate: NDArray[Any]) -> TensorScores:
     count."""
     reference, candidate = np.asarray(reference), np.asarray(candidate)
     problem = _mismatch(reference, candidate)
-    if problem:
-        return unscored(problem)
+    return unscored(problem) if problem else _compared(reference[np.newaxis], candidate[np.newaxis])[0]
+
+
+def compare_all(pairs: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> list[TensorScores]:
+    """`compare` of each (reference, candidate): small ones of one shape and type all at once."""
+    kinds = {tuple((each.shape, each.dtype) for each in pair) for pair in pairs}
+    if len(kinds) > 1 or pairs[0][0].size > _SMALL or _mismatch(*pairs[0]):
+        return [compare(*pair) for pair in pairs]
+    references, candidates = zip(*pairs, strict=True)
+    return _compared(np.stack(references), np.stack(candidates))
+
+
+def _compared(references: NDArray[Any], candidates: NDArray[Any]) -> list[TensorScores]:
+    """Of each pair along the first axis."""
     # 128-bit products of 32-bit values cannot overflow float64, so masks are cut for meaning, not for safety.
-    wanted, got = reference.astype(np.float64), candidate.astype(np.float64)
+    wanted, got = references.astype(np.float64), candidates.astype(np.float64)
     hidden = masked(wanted, got)
     wanted, got = np.where(hidden, 0.0, wanted), np.where(hidden, 0.0, got)
-    problem = _not_finite(wanted, "reference") or _not_finite(got, "candidate")
-    if problem:
-        return unscored(problem, int(hidden.sum()))
-    return scores(_moments(wanted, got, int(hidden.sum())), int(hidden.sum()))
+    bad = [_count_in_each(~np.isfinite(side)) for side in (wanted, got)]
+    for side in (wanted, got):
+        side[np.add(*bad) > 0] = 0.0
+    unseen = _count_in_each(hidden).tolist()
+    faults = zip(*bad, strict=True)
+    problems = [_not_finite(ours, "reference") or _not_finite(theirs, "candidate") for ours, theirs in faults]
+    return [
+        unscored(problem, count) if problem else scores(moments, count)
+        for problem, count, moments in zip(problems, unseen, _moments(wanted, got, unseen), strict=True)
+    ]
+
+
+def _count_in_each(found: NDArray[Any]) -> NDArray[Any]:
+    counts: NDArray[Any] = found.reshape(len(found), -1).sum(axis=1)
+    return counts
 
 
 def scores(moments: Moments, masked: int = 0) -> TensorScores:
@@ -130,35 +156,39 @@ def masked(reference: NDArray[Any], candidate: NDArray[Any]) -> NDArray[Any]:
     return same
 
 
-def _not_finite(values: NDArray[Any], who: str) -> str | None:
-    bad = int(values.size - np.isfinite(values).sum())
+def _not_finite(bad: int, who: str) -> str | None:
     return f"the {who} has {bad} NaN or infinite values" if bad else None
 
 
-def _moments(reference: NDArray[Any], candidate: NDArray[Any], masked: int) -> Moments:
-    error = (candidate - reference).ravel()
-    flat, other = reference.ravel(), candidate.ravel()
-    hits, rows = _top1(reference, candidate)
-    return Moments(
-        count=reference.size - masked,
-        signal=float(flat @ flat),
-        other=float(other @ other),
-        dot=float(flat @ other),
-        noise=float(error @ error),
-        peak=float(np.abs(flat).max()),
-        max_abs=float(np.abs(error).max()),
-        top1_hits=hits,
-        top1_rows=rows,
-    )
+def _moments(references: NDArray[Any], candidates: NDArray[Any], masked: Sequence[int]) -> Iterator[Moments]:
+    flat, other = (side.reshape(len(side), -1) for side in (references, candidates))
+    error = other - flat
+    peaks, worst = (np.abs(side).max(axis=1).tolist() for side in (flat, error))
+    hits, rows = _top1(references, candidates)
+    for index, hidden in enumerate(masked):
+        one, two, wrong = flat[index], other[index], error[index]
+        yield Moments(
+            count=one.size - hidden,
+            signal=float(one @ one),
+            other=float(two @ two),
+            dot=float(one @ two),
+            noise=float(wrong @ wrong),
+            peak=peaks[index],
+            max_abs=worst[index],
+            top1_hits=hits[index],
+            top1_rows=rows,
+        )
 
 
-def _top1(reference: NDArray[Any], candidate: NDArray[Any]) -> tuple[int, int]:
+def _top1(references: NDArray[Any], candidates: NDArray[Any]) -> tuple[list[int], int]:
     """Rows whose best class is a best class of the reference; ties in the reference are all right answers."""
-    if reference.ndim == 0 or reference.shape[-1] < 2:
-        return 0, 0
-    rows = reference.reshape(-1, reference.shape[-1])
-    chosen = candidate.reshape(rows.shape).argmax(axis=1)
-    return int((rows[np.arange(len(rows)), chosen] >= rows.max(axis=1)).sum()), len(rows)
+    count = len(references)
+    if references.ndim == 1 or references.shape[-1] < 2:
+        return [0] * count, 0
+    rows = references.reshape(-1, references.shape[-1])
+    chosen = candidates.reshape(rows.shape).argmax(axis=1)
+    hits = rows[np.arange(len(rows)), chosen] >= rows.max(axis=1)
+    return hits.reshape(count, -1).sum(axis=1).tolist(), len(rows) // count
 
 
 def _decibels(signal: float, noise: float, no_signal: str) -> Score:

@@ -16,7 +16,7 @@ from modelwright._json import loads
 from modelwright._output import is_sealed
 from modelwright._typed import typed
 from modelwright.errors import InputError, UsageError
-from modelwright.graph import facts
+from modelwright.graph import facts, stands_alone
 from modelwright.models._digest import file_digest
 from modelwright.store import DELIVERY_NOTE
 from modelwright.vocabulary import InputSpec, TensorSpec
@@ -139,8 +139,9 @@ def recorded_inputs(model: Path) -> InputSpec:
 
 def model_files(path: Path) -> tuple[FileDigest, ...]:
     """What a model is, by content: the file, and the weights or compiled parts beside it."""
-    present = [file.name for file in facts(path).files if file.size_bytes is not None]
-    return digests_of(path.parent, present)
+    if stands_alone(path):
+        return digests_of(path.parent, [path.name])
+    return digests_of(path.parent, [file.name for file in facts(path).files if file.size_bytes is not None])
 
 
 def digests_of(folder: Path, names: Iterable[str]) -> tuple[FileDigest, ...]:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import os
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from modelwright._dataclass import dataclass
+from modelwright._lazy import lazy
 from modelwright.errors import UsageError
 from modelwright.targets._catalogue import ExecutionProvider, catalogue
+
+if TYPE_CHECKING:
+    from importlib import metadata
+else:
+    metadata = lazy("importlib.metadata")
 
 LIBRARIES_VARIABLE = "MODELWRIGHT_EP_LIBRARIES"
 # Packages called onnxruntime-… that are neither EP plugins nor flavours of the runtime.
@@ -68,12 +74,12 @@ def _packaged() -> list[Plugin]:
     return sorted(found.values(), key=lambda plugin: plugin.label)
 
 
-def _distributions() -> Iterator[importlib.metadata.Distribution]:
+def _distributions() -> Iterator[metadata.Distribution]:
     """Packages that could be one, in the order of the import path, by the names of their folders: a session that is
     opened asks for them, and the metadata of all that is installed takes longer to read than most models."""
     for place in sys.path:
         for folder in sorted(Path(place).glob("onnxruntime[-_]*.*-info")):
-            yield importlib.metadata.Distribution.at(folder)
+            yield metadata.Distribution.at(folder)
 
 
 def _named_by_user() -> list[Plugin]:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import enum
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 from modelwright._dataclass import dataclass
 from modelwright._installed import installed
+from modelwright._lazy import lazy
 from modelwright.targets._catalogue import ExecutionProvider, catalogue
 from modelwright.targets._host import Host, read_host
 from modelwright.targets._plugins import Plugin, installed_plugins
 from modelwright.targets._probe import Builtin, EpDevice, probe_builtin, probe_plugin
 from modelwright.worker import CallResult, Failure, Runtime, RuntimeStatus, list_runtimes, run
+
+if TYPE_CHECKING:
+    from concurrent import futures
+else:
+    futures = lazy("concurrent.futures")
 
 # A probe that stands still hangs; one that is slow may be on a busy machine.
 PROBE_STALL_S = 12.0
@@ -73,7 +79,7 @@ def survey(timeout: float = PROBE_TIMEOUT_S) -> Survey:
     """Probe everything installed, in parallel children."""
     plugins = installed_plugins()
     host = read_host()
-    with ThreadPoolExecutor(max_workers=8) as pool:
+    with futures.ThreadPoolExecutor(max_workers=8) as pool:
         builtin = pool.submit(lambda: run(probe_builtin.call(), timeout=timeout, stall=PROBE_STALL_S))
         asked = [(plugin, pool.submit(_ask, plugin, timeout)) for plugin in plugins]
         runtimes = list(pool.map(lambda status: _runtime_row(status, timeout), list_runtimes()))

@@ -5,6 +5,7 @@ Makes exactly the `modelwright` package importable from the folder it was starte
 
 from __future__ import annotations
 
+import gc
 import importlib
 import importlib.util
 import json
@@ -22,7 +23,12 @@ def _load_package(folder: str) -> None:
     spec.loader.exec_module(package)
 
 
+# Libraries and exporters make millions of objects that stay; Python's own thresholds look through them all the time.
+_GC_THRESHOLDS = (200_000, 30, 100)
+
+
 def main() -> None:
+    gc.set_threshold(*_GC_THRESHOLDS)
     folder, plan = sys.argv[1], json.loads(sys.argv[2])
     sys.argv[1:] = []
     _load_package(folder)

@@ -9,6 +9,7 @@ import os
 import pickle
 import sys
 import tempfile
+import time
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +25,7 @@ from modelwright.worker._payload import Payload, Scratch, pack, unpack
 from modelwright.worker._result import Failure
 from modelwright.worker._task import resolve
 
+_READABLE_S = 0.05
 _LONGEST_MESSAGE = 4 << 10
 _LONGEST_TRACEBACK = 32 << 10
 _LONGEST_ERROR = 1 << 20
@@ -39,6 +41,7 @@ class _Post:
     number: int = 0
     patience: float | None = None
     cpus: int | None = None
+    told: float = 0.0
 
 
 _post = _Post()
@@ -50,9 +53,13 @@ def cpu_share() -> int | None:
 
 
 def progress(message: str, fraction: float | None = None) -> None:
-    """Tell the parent that work goes on. Outside a worker it does nothing."""
-    if _post.channel is not None:
+    """Tell the parent that work goes on. Outside a worker it does nothing; nor for what nobody could read: a count in
+    the middle of many that come as fast as this."""
+    now = time.monotonic()
+    counting = fraction is not None and 0.0 < fraction < 1.0
+    if _post.channel is not None and not (counting and now < _post.told + _READABLE_S):
         _expect_end()
+        _post.told = now if counting else 0.0
         _post.channel.send(Advance(_post.number, message[:_LONGEST_MESSAGE], fraction))
 
 
@@ -94,7 +101,7 @@ def serve_calls(channel: Channel, scratch: Scratch) -> None:
 def _perform(call: Call, scratch: Scratch) -> Done:
     _usage.reset_peak_rss()
     before = _usage.cpu_s()
-    _post.patience, _post.cpus = call.timeout, call.cpus
+    _post.patience, _post.cpus, _post.told = call.timeout, call.cpus, 0.0
     _expect_end()
     try:
         value, failure, error = _attempt(call, scratch)

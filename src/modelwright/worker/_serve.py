@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import faulthandler
-import gc
 import os
 import signal
 import socket
@@ -27,8 +26,6 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 # The kernel should take the runner before the user's own process.
 _OOM_SCORE = "500"
-# Libraries and exporters make millions of objects that stay; Python's own thresholds look through them all the time.
-_GC_THRESHOLDS = (200_000, 30, 100)
 
 
 @dataclass(frozen=True)
@@ -44,7 +41,6 @@ class ChildPlan:
 
 def serve(plan: ChildPlan) -> None:
     """Be a child. Returns when there is nothing left to do."""
-    gc.set_threshold(*_GC_THRESHOLDS)
     if sys.platform == "win32":
         _serve_windows(plan)
     else:

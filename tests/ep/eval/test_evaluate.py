@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import platform
+import subprocess
 import sys
 
 import numpy as np
@@ -431,3 +432,27 @@ def test_what_was_measured_before_the_child_died_is_the_answer(tmp_path, pair):
     assert found.verdict is None
     assert "SIGABRT" in found.reasons[0]
     assert 0 < found.data.selected == len(found.scores) < 900
+
+
+def test_the_process_that_asks_imports_neither_numpy_nor_a_parser(tmp_path, pair):
+    """They are a third of a short evaluation; the child has them."""
+    reference, data = pair
+    code = (
+        "import sys; from modelwright.evaluation import evaluate; from modelwright.vocabulary import Data; "
+        f"evaluate({str(reference)!r}, {str(reference)!r}, Data({str(data)!r}, samples=40), 'text-classification'); "
+        "heavy = {'numpy', 'onnx', 'onnxruntime', 'scipy', 'modelwright.measure'} & set(sys.modules); "
+        "sys.exit(f'imported {heavy}' if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_damaged_model_is_said_to_be_that_and_not_what_it_did_to_the_runtime(tmp_path, pair, side):
+    reference, data = pair
+    cut = tmp_path / "cut.onnx"
+    cut.write_bytes(reference.read_bytes()[:-40])
+    models = [reference, reference]
+    models[side] = cut
+    with pytest.raises(InputError, match=r"cut\.onnx is damaged or cut short"):
+        accuracy(*models, data)

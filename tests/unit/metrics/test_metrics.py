@@ -106,6 +106,29 @@ def test_all_identical_is_said_and_is_not_a_number():
     assert found.cosine.pooled == 1.0
 
 
+@pytest.mark.parametrize("shape", [(), (3,), (4, 5)])
+def test_samples_that_come_together_score_as_they_do_alone(shape):
+    rng = np.random.default_rng(0)
+    wanted = rng.standard_normal((6, *shape)).astype(np.float32)
+    got = (wanted + 0.1 * rng.standard_normal(wanted.shape)).astype(np.float16)
+    got[1] = np.nan
+    wanted[2] = got[2] = -np.inf
+    wanted[3] = got[3]
+    together, alone = Accumulator(), Accumulator()
+    together.add_all(list(zip(wanted, got, strict=True)))
+    for pair in zip(wanted, got, strict=True):
+        alone.add(*pair)
+    assert together.aggregate() == alone.aggregate()
+
+
+def test_samples_of_several_shapes_can_come_together():
+    accumulator = Accumulator()
+    accumulator.add_all([(X, NOISY), (X[:1], NOISY[:1]), (X, X[:1])])
+    found = accumulator.aggregate()
+    assert (found.samples, found.failed) == (3, 1)
+    assert "shapes differ" in found.problem
+
+
 def test_no_samples_is_a_reason():
     assert Accumulator().aggregate().cosine.reason == "no samples"
 

@@ -87,6 +87,15 @@ def burn(cpu_seconds: float) -> str:
 
 
 @task
+def count_fast(steps: int) -> None:
+    progress("begins")
+    for step in range(1, steps):
+        progress("some", step / steps)
+    progress("all", 1.0)
+    progress("ends")
+
+
+@task
 def report_progress(steps: int, pause: float) -> int:
     for step in range(steps):
         progress(f"step {step}", step / steps)

@@ -155,12 +155,19 @@ def test_a_task_that_forks_and_returns_twice_answers_once() -> None:
 def test_progress_arrives_in_order() -> None:
     heard: list[Progress] = []
     result = run(
-        tasks.report_progress.call(4, 0.01),
+        tasks.report_progress.call(4, 0.06),
         timeout=20,
         on_progress=heard.append,
     )
     assert result.unwrap() == 4
     assert heard == [Progress(f"step {step}", step / 4) for step in range(4)]
+
+
+def test_counts_that_nobody_could_read_do_not_travel_but_the_first_and_what_is_no_count_do() -> None:
+    heard: list[Progress] = []
+    run(tasks.count_fast.call(2000), timeout=60, on_progress=heard.append).unwrap()
+    assert [heard[0], heard[-2], heard[-1]] == [Progress("begins"), Progress("all", 1.0), Progress("ends")]
+    assert len(heard) < 2000
 
 
 def test_a_child_sees_neither_our_search_path_nor_our_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

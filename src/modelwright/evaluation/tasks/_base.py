@@ -80,6 +80,8 @@ class EvalTask(ABC):
 
     def collect(self, numbers: Sequence[Any]) -> list[NDArray[Any] | None]:
         """The numbers of all samples, None for failed ones, where a sample's number depends on the others."""
+        if all(isinstance(item, float) for item in numbers):
+            return list(np.reshape(np.asarray(numbers, np.float64), (-1, 1)))
         return [None if item is None else np.atleast_1d(np.asarray(item, np.float64)) for item in numbers]
 
     def value(self, numbers: NDArray[Any]) -> float:
