@@ -262,6 +262,14 @@ class TestSmoothing:
         off = np.square(weight.read() - wanted.values("c.w")).sum()
         assert off < 1e-3 * np.square(wanted.values("c.w")).sum()
 
+    @pytest.mark.parametrize("taken", ["n_scaled", "n_factors"])
+    def test_a_name_that_is_taken_is_left_to_its_owner(self, tmp_path, taken):
+        model = behind_residual(60.0)
+        model.graph.node.append(onnx.helper.make_node("Neg", ["sum"], [taken], name="negated"))
+        rows = drawing().standard_normal((8, 4, SIZE)).astype(np.float32)
+        prepared = prepare(open_model(saved(model, tmp_path)), tmp_path, integers=True, raise_opset=True)
+        assert smooth(prepared, "scaling", 8, drawn(tmp_path, model, rows), tmp_path) == 0
+
     def test_what_was_asked_for_a_tensor_holds_for_its_scaled_form(self):
         node = onnx.helper.make_node("Mul", ["n", "n_factors"], ["n_scaled"])
         model = onnx.helper.make_model(onnx.helper.make_graph([node], "g", [], []))

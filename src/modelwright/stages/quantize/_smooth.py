@@ -82,7 +82,8 @@ class Reader:
 
 def smooth(prepared: Prepared, kind: SeamKind, bits: int, samples: Samples, workdir: Path) -> int:
     """Change the stored tensors at each seam of this kind where it is worth it; returns at how many."""
-    found = [seam for seam in seams(prepared.model) if seam.kind == kind]
+    taken = _names(prepared.model)
+    found = [seam for seam in seams(prepared.model) if seam.kind == kind and not taken & {*_new_names(seam)}]
     reached = _channels(prepared, found, samples, workdir)
     changed = 0
     for seam in found:
@@ -96,25 +97,34 @@ def smooth(prepared: Prepared, kind: SeamKind, bits: int, samples: Samples, work
             scaled = weight * (factors**power).reshape(shape)
             prepared.weights.replace(prepared.model, item.name, scaled.astype(weight.dtype))
         if seam.kind == "scaling":
-            _divide(prepared.model, seam, factors)
+            _divide(prepared.model, seam, (1 / factors).astype(readers[0].weight.dtype))
         else:
             mark_rescaled(prepared.model, (*seam.divided, *(item.name for item in (*seam.carriers, *seam.readers))))
         changed += 1
     return changed
 
 
+def _names(model: onnx.ModelProto) -> set[str]:
+    told = {name for node in model.graph.node for name in (node.name, *node.input, *node.output)}
+    return told | {tensor.name for tensor in model.graph.initializer}
+
+
+def _new_names(seam: Seam) -> tuple[str, ...]:
+    """Of the vector, the tensor and the node of a `scaling`."""
+    result = f"{seam.tensor}{SCALED}"
+    return (f"{seam.tensor}{FACTORS}", result, f"{result}/Mul") if seam.kind == "scaling" else ()
+
+
 def _divide(model: onnx.ModelProto, seam: Seam, factors: NDArray[Any]) -> None:
     """A Mul before the products; who else reads the tensor reads it as it was."""
-    vector, result = f"{seam.tensor}{FACTORS}", f"{seam.tensor}{SCALED}"
-    model.graph.initializer.append(onnx.numpy_helper.from_array((1 / factors).astype(np.float32), vector))
+    vector, result, name = _new_names(seam)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(factors, vector))
     nodes = list(model.graph.node)
     for node in nodes:
         if node.name in seam.products:
             node.input[0] = result
     place = next(index for index, node in enumerate(nodes) if seam.tensor in node.output)
-    model.graph.node.insert(
-        place + 1, onnx.helper.make_node("Mul", [seam.tensor, vector], [result], name=f"{result}/Mul")
-    )
+    model.graph.node.insert(place + 1, onnx.helper.make_node("Mul", [seam.tensor, vector], [result], name=name))
     model.graph.value_info.extend(
         onnx.ValueInfoProto(name=result, type=value.type)
         for value in list(model.graph.value_info)
