@@ -11,7 +11,8 @@ WIDE = 16
 
 
 def settled_weights(params: QuantizeParams, target: Target, asked: Target) -> tuple[QuantizeParams, str | None]:
-    """`reduce_range`, `pairs`, `scope` and `float_where_faster` as values where nobody said them, and why the bits.
+    """What nobody said (`reduce_range`, `pairs`, `scope`, `float_where_faster`, `wide_where_noisy`) as values, and why
+    the bits.
 
     `asked` is the target before this host was put in for `isa=host`.
     """
@@ -23,7 +24,9 @@ def settled_weights(params: QuantizeParams, target: Target, asked: Target) -> tu
     pairs: Pairs = "needed" if cpu else "all"
     faster = cpu if params.float_where_faster is None else params.float_where_faster
     scope = params.scope or _scope(params, target)
+    wide = scope is not None if params.wide_where_noisy is None else params.wide_where_noisy
     params = replace(params, reduce_range=said, pairs=params.pairs or pairs, float_where_faster=faster, scope=scope)
+    params = replace(params, wide_where_noisy=wide)
     return params, why if matters else None
 
 

@@ -15,6 +15,7 @@ from modelwright.stages.quantize._params import (
     QuantizeParams,
     ReducedOps,
     TensorOverride,
+    Widened,
 )
 from modelwright.stages.quantize._precision import (
     ALIASES,
@@ -63,6 +64,7 @@ __all__ = [
     "ReducedOps",
     "Step",
     "TensorOverride",
+    "Widened",
     "all_named",
     "canonical",
     "integer_products",

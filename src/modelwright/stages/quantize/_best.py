@@ -18,7 +18,7 @@ from modelwright.data import Samples
 from modelwright.graph import StreamedWeight
 from modelwright.stages.quantize._int4 import quantize_int4, settle
 from modelwright.stages.quantize._int4_rounded import round_int4
-from modelwright.stages.quantize._model import Prepared, copied, open_model, prepare
+from modelwright.stages.quantize._model import Prepared, again, copied, open_model, prepare
 from modelwright.stages.quantize._moments import FEWEST, learn, readings
 from modelwright.stages.quantize._noise import NoiseMeter
 from modelwright.stages.quantize._params import Gain, QuantizeParams
@@ -111,7 +111,7 @@ def quantize_with(
     workdir: Path,
 ) -> EffortTrial:
     """All of these, whether they help or not."""
-    ready = prepare(open_model(str(model)), workdir, integers=True, raise_opset=True)
+    ready = again(model, workdir)
     places = 0
     for kind in SEAMS:
         if kind in techniques:

@@ -50,6 +50,8 @@ def island_widths(
     )
     types, stored = element_types(model), {tensor.name for tensor in model.graph.initializer}
     said = {item.tensor: item.dtype.endswith("16") for item in params.overrides}
+    # What computes in 16 bits because that was asked for is no other: what moves values from it and to it is as wide.
+    islands |= {name for name, node in nodes.items() if said.get(node.output[0], False)}
     found = _Islands(Links.of(model.graph), frozenset(nodes), islands)
     floats = {name for name, code in types.items() if code == onnx.TensorProto.FLOAT}
     wide = {name for name in found.tensors(model.graph) if name in floats - stored and said.get(name, True)}
@@ -87,11 +89,12 @@ class _Islands:
         yield from sorted(wide)
 
     def constants(self, graph: onnx.GraphProto, stored: set[str]) -> set[str]:
-        """Stored operands that only such operators read; a norm has a form of its own for what it stores."""
+        """Stored operands that only such operators read; a norm has a form of its own for what it stores, and what a
+        product stores are weights."""
         return {
             name
             for node in graph.node
-            if node.name in self._islands and not node.op_type.endswith("Normalization")
+            if node.name in self._islands and not node.op_type.endswith("Normalization") and node.op_type not in WORKERS
             for name in node.input
             if name in stored and all(reader.name in self._islands for reader in self._links.readers[name])
         }

@@ -99,6 +99,11 @@ def prepare_streamed(graph: Graph, workdir: Path, *, integers: bool) -> Streamed
     return StreamedModel(model, weights)
 
 
+def again(model: Path, workdir: Path) -> Prepared:
+    """The input model made ready once more for static quantization: what was quantized is not what it was."""
+    return prepare(open_model(str(model)), workdir, integers=True, raise_opset=True)
+
+
 def copied(model: onnx.ModelProto) -> onnx.ModelProto:
     """Small, while the weights are outside."""
     found = onnx.ModelProto()

@@ -49,6 +49,8 @@ class QuantizeParams:
     - `scope`: an EP whose compiler was asked which operators it computes on integers: with 8-bit activations those
       between the products carry pairs of 16 bits too, so that nothing there is float but what it takes in float only.
       A recipe for an NPU of such an EP says so.
+    - `wide_where_noisy`: with a `scope`, real samples and 8-bit activations, the few products that make most of the
+      noise read and write 16 bits, where the noise is too much. A recipe for an NPU with a scope says so.
     - `bias_correction`: what rounding the weights adds to the mean of each output channel is taken off its bias. Needs
       real samples; made-up ones have no mean to trust.
     - `effort`: how long it may take to keep the accuracy (static precisions, int4). `fast` calibrates with the first 8
@@ -73,6 +75,7 @@ class QuantizeParams:
     pairs: Pairs | None = None
     float_where_faster: bool | None = None
     scope: str | None = None
+    wide_where_noisy: bool | None = None
     bias_correction: bool = True
     effort: Effort = "normal"
 
@@ -119,6 +122,21 @@ class Gain:
 
 
 @dataclass(frozen=True)
+class Widened:
+    """Tensors that noisy products write, in 16 bits with what these read; of how many products; by how much the
+    noise of the outputs fell with that, on samples that judge."""
+
+    tensors: tuple[str, ...]
+    of: int
+    decibels: float
+
+    @property
+    def words(self) -> str:
+        count = f"{len(self.tensors)} of {self.of} products"
+        return f"16 bits for {count}, which made most of the noise: {self.decibels:.1f} dB less of it in the outputs"
+
+
+@dataclass(frozen=True)
 class Clipped:
     """Weights that float16 cannot hold: moved to its largest, or to its smallest non-zero value."""
 
@@ -132,6 +150,7 @@ class QuantizeOutcome:
 
     `pairs_left_out`: Q/DQ pairs that no kernel of the target needs. `kept_float`: products that are faster in float.
     `biases_corrected`: products whose bias was moved. `between`: tensors between products that carry 16 bits.
+    `widened`: products that compute in 16 bits because most of the noise came from them; null where none does.
     `gains`: what the effort `best` tried, and the decibels that each brought.
     `weight_range_bits`: what the 8-bit weights really use, 7 where the range was reduced; null without such weights.
     """
@@ -159,11 +178,12 @@ class QuantizeOutcome:
     output_bytes: int
     seconds: float
     gains: tuple[Gain, ...] = ()
+    widened: Widened | None = None
 
 
 QUANTIZE = Stage(
     name="quantize",
-    version="14",
+    version="15",
     params=QuantizeParams,
     outcome=QuantizeOutcome,
     task=RemoteTask("modelwright.stages.quantize._run:run_quantize"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,14 +113,19 @@ def fetch(model: onnx.ModelProto, tensors: tuple[str, ...], workdir: Path) -> An
     """A session whose outputs are these tensors themselves."""
     watched = onnx.ModelProto()
     watched.CopyFrom(model)
-    shown = {value.name for value in watched.graph.output}
-    watched.graph.output.extend(onnx.ValueInfoProto(name=name) for name in tensors if name not in shown)
+    show(watched, tensors)
     path = workdir / WATCHED
     path.write_bytes(watched.SerializeToString())
     try:
         return open_session(path)
     finally:
         path.unlink(missing_ok=True)
+
+
+def show(model: onnx.ModelProto, tensors: Iterable[str]) -> None:
+    """Outputs, as far as they are none yet."""
+    shown = {value.name for value in model.graph.output}
+    model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in tensors if name not in shown)
 
 
 def run(session: Any, names: list[str], sample: dict[str, NDArray[Any]]) -> list[NDArray[Any]]:

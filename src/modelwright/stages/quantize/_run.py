@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,14 +26,23 @@ from modelwright.stages.quantize._check import (
 from modelwright.stages.quantize._dynamic import quantize_dynamic
 from modelwright.stages.quantize._half import HalfResult, convert_to_half
 from modelwright.stages.quantize._int4 import quantize_int4
-from modelwright.stages.quantize._model import open_model, opset_of, prepare, prepare_streamed
-from modelwright.stages.quantize._moments import FEWEST
-from modelwright.stages.quantize._params import Calibration, Clipped, Gain, QuantizeOutcome, QuantizeParams
+from modelwright.stages.quantize._model import Prepared, again, open_model, opset_of, prepare, prepare_streamed
+from modelwright.stages.quantize._moments import FEWEST, judges
+from modelwright.stages.quantize._params import (
+    Calibration,
+    Clipped,
+    Gain,
+    QuantizeOutcome,
+    QuantizeParams,
+    TensorOverride,
+    Widened,
+)
 from modelwright.stages.quantize._precision import Step, canonical, reduces_range, steps_of
 from modelwright.stages.quantize._save import save
-from modelwright.stages.quantize._scope import check_scope
+from modelwright.stages.quantize._scope import WIDE, check_scope
 from modelwright.stages.quantize._session import open_session
 from modelwright.stages.quantize._static import CalibrationSamples, quantize_static
+from modelwright.stages.quantize._widen import quantize_widened
 from modelwright.worker import progress, task
 
 if TYPE_CHECKING:
@@ -59,6 +68,8 @@ class _QuantizeFacts:
     biases_corrected: int = 0
     kept_float: int = 0
     between: int = 0
+    overrides: tuple[TensorOverride, ...] = ()
+    widened: Widened | None = None
     gains: tuple[Gain, ...] = ()
     half: HalfResult | None = None
     warnings: list[str] = field(default_factory=list)
@@ -80,7 +91,8 @@ def run_quantize(
     own = {tensor.name for tensor in graph.model.graph.initializer}
     # What is only looked at is parsed once for all who look.
     source = _source(shared(model), steps, params, calibration)
-    folder, facts = Path(workdir), _QuantizeFacts(summary(shared(model)).total_bytes)
+    facts = _QuantizeFacts(summary(shared(model)).total_bytes, overrides=params.overrides)
+    folder = Path(workdir)
     try:
         result, weights = _transform(graph, steps, params, source, (folder, facts))
     finally:
@@ -96,6 +108,7 @@ def run_quantize(
     progress("writing", 0.9)
     written = save(result, folder, weights)
     facts.warnings += _clip_warnings(facts.clipped)
+    params = replace(params, overrides=facts.overrides)
     return _outcome(written, steps, params, facts, time.perf_counter() - began)
 
 
@@ -120,18 +133,35 @@ def _transform(
     if source is not None and kind == "int4":
         model, facts.gains = int4_best(graph.path, prepared, params, source, folder)
     elif source is not None:
-        if thorough:
-            result, facts.gains = quantize_best(graph.path, prepared, steps[0], params, source, folder)
-        else:
-            result = quantize_static(prepared, steps[0], params, source, folder)
-        model, facts.calibration = result.model, result.calibration
-        facts.pairs_left_out, facts.biases_corrected = result.pairs_left_out, result.biases_corrected
-        facts.kept_float, facts.between = result.kept_float, result.between
-        facts.warnings += [*_sample_warnings(result.calibration), *result.warnings]
+        model = _static(graph.path, prepared, (steps[0], params, thorough), source, into)
     else:
         prepared.weights.attach(prepared.model)
         model = prepared.model
     return _applied(model, steps[done:], params, {}, facts), {}
+
+
+def _static(
+    path: Path,
+    prepared: Prepared,
+    how: tuple[Step, QuantizeParams, bool],
+    source: CalibrationSamples,
+    into: tuple[Path, _QuantizeFacts],
+) -> onnx.ModelProto:
+    (step, params, thorough), (folder, facts) = how, into
+    wide = _widens(params, step, source)
+    if wide:
+        result, params, facts.widened = quantize_widened(path, prepared, step, params, source, folder)
+        facts.overrides = params.overrides
+        facts.warnings += [facts.widened.words] if facts.widened is not None else []
+    if thorough:
+        ready = again(path, folder) if wide else prepared
+        result, facts.gains = quantize_best(path, ready, step, params, source, folder)
+    elif not wide:
+        result = quantize_static(prepared, step, params, source, folder)
+    facts.calibration, facts.pairs_left_out = result.calibration, result.pairs_left_out
+    facts.biases_corrected, facts.kept_float, facts.between = result.biases_corrected, result.kept_float, result.between
+    facts.warnings += [*_sample_warnings(result.calibration), *result.warnings]
+    return result.model
 
 
 def _applied(
@@ -188,6 +218,13 @@ def _thorough(params: QuantizeParams, source: CalibrationSamples, facts: _Quanti
     return False
 
 
+def _widens(params: QuantizeParams, step: Step, source: CalibrationSamples) -> bool:
+    """Is there another width to give, and anything to judge the noise by?"""
+    asked = params.wide_where_noisy and params.scope is not None and params.effort != "fast"
+    enough = not source.random and any(judges(index) for index, _ in enumerate(source.samples))
+    return bool(asked and step.activation_bits < WIDE and enough)
+
+
 def _sample_warnings(found: Calibration) -> list[str]:
     if found.random:
         return [RANDOM_WARNING]
@@ -237,6 +274,7 @@ def _outcome(
         biases_corrected=facts.biases_corrected,
         kept_float=facts.kept_float,
         between=facts.between,
+        widened=facts.widened,
         gains=facts.gains,
         clipped=facts.clipped,
         opset=opset_of(produced.model),

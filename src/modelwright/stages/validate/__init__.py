@@ -21,7 +21,7 @@ from modelwright.stages.validate._types import (
 )
 
 if TYPE_CHECKING:
-    from modelwright.stages.validate._kinds import are_classes
+    from modelwright.stages.validate._kinds import are_classes, slice_axis
     from modelwright.stages.validate._listed import picked_outputs
     from modelwright.stages.validate._outputs import Asked, parity
     from modelwright.stages.validate._run import run_validate
@@ -33,6 +33,7 @@ else:
         parity="_outputs",
         picked_outputs="_listed",
         run_validate="_run",
+        slice_axis="_kinds",
     )
 
 __all__ = [
@@ -54,5 +55,6 @@ __all__ = [
     "parity",
     "picked_outputs",
     "run_validate",
+    "slice_axis",
     "top1_bound",
 ]
