@@ -1,5 +1,5 @@
 """Whether `diagnose` names a planted fault first, whether the cure it offers holds, and whether healthy models are left
-in peace."""
+in peace. Faults that no rule was written with are counted apart."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import modelwright as mw
+from bench.held_out_faults import FIRST_LOOK, HELD_OUT, NO_FAULTS, healthy_trained
 from bench.planted_faults import FAULTS, Fault, healthy
 
 SHARE = 0.9
@@ -65,13 +66,29 @@ def planted(makers: Iterable[Callable[[Path], Fault]] = FAULTS) -> list[Asked]:
     return rows
 
 
-def left_in_peace() -> list[Asked]:
+def left_in_peace(makers: Callable[[Path], Iterable[Fault]] = healthy) -> list[Asked]:
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        for fault in healthy(Path(folder)):
+        for fault in makers(Path(folder)):
             rows.append(asked(fault))
             print(rows[-1], file=sys.stderr, flush=True)
     return rows
+
+
+def held_out() -> dict[str, Any]:
+    """`first_look` is how many were named before any rule was mended for them, `named_first` how many are now."""
+    faults, none, trained = planted(HELD_OUT), planted(NO_FAULTS), left_in_peace(healthy_trained)
+    curable = [row for row in faults if row.cure_wanted]
+    return {
+        "faults": [asdict(row) for row in faults],
+        "no_faults_here": [asdict(row) for row in none],
+        "healthy": [asdict(row) for row in trained],
+        "first_look": f"{len(faults) - len(FIRST_LOOK)} of {len(faults)}",
+        "missed_at_first": FIRST_LOOK,
+        "named_first": f"{sum(row.right for row in faults)} of {len(faults)}",
+        "cures_that_hold": f"{sum(row.cured for row in curable)} of {len(curable)}",
+        "claims_about_what_is_no_fault": sum(row.first is not None for row in (*none, *trained)),
+    }
 
 
 def summed(faults: list[Asked], peaceful: list[Asked]) -> dict[str, Any]:
@@ -92,4 +109,4 @@ def summed(faults: list[Asked], peaceful: list[Asked]) -> dict[str, Any]:
 
 
 def run() -> dict[str, Any]:
-    return summed(planted(), left_in_peace())
+    return {**summed(planted(), left_in_peace()), "held_out": held_out()}

@@ -374,6 +374,15 @@ def _packed(folder: Path) -> Fault:
     return Fault("a second copy of the weights", "packed-weights", save(proto, folder), {"symptom": "memory"})
 
 
+def _arena(folder: Path) -> Fault:
+    """Large pictures through small filters: nearly all of its memory is what the arena asks for ahead."""
+    weights = {"w": normal(24, 24, 3, 3, scale=0.05), "first": normal(24, 3, 3, 3)}
+    nodes = [helper.make_node("Conv", ["x", "first"], ["c0"], name="c0", pads=[1] * 4)]
+    nodes += [helper.make_node("Conv", [f"c{i}", "w"], [f"c{i + 1}"], name=f"c{i + 1}", pads=[1] * 4) for i in range(5)]
+    proto = build(nodes, {"x": [1, 3, 704, 704]}, {"c5": [1, 24, 704, 704]}, weights)
+    return Fault("an arena for large pictures", "memory-arena", save(proto, folder), {"symptom": "memory"})
+
+
 def healthy(folder: Path) -> Iterator[Fault]:
     """Twenty-five models with nothing wrong; the rule is what must not be said: anything."""
     for seed in range(6):
@@ -431,4 +440,5 @@ FAULTS: tuple[Callable[[Path], Fault], ...] = (
     _denormal,
     _cold_start,
     _packed,
+    _arena,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field, replace
 from pathlib import Path
+from typing import Literal
 
 from modelwright import diagnosis, measure, pipeline
 from modelwright._dataclass import dataclass
@@ -15,7 +16,7 @@ from modelwright.answers._types import LookedAt, Symptom
 from modelwright.data import data_shapes
 from modelwright.diagnosis import DebugReport
 from modelwright.errors import InputError, WrightError
-from modelwright.graph import ModelSummary, load, model_bytes, summary
+from modelwright.graph import DamagedFileError, ExternalDataError, ModelSummary, load, model_bytes, summary
 from modelwright.measure import InputChoice
 from modelwright.pipeline import Analysis
 from modelwright.store import Store
@@ -65,11 +66,12 @@ class Complaint:
 
 @dataclass(frozen=True)
 class Refused:
-    """Why something was not done, in the words of who refused it."""
+    """Why something was not done, in the words of who refused it; `about` where the kind of error says what it is."""
 
     problem: str
     cause: str
     fix: str
+    about: Literal["external-data", "file-damaged"] | None = None
 
     @property
     def words(self) -> str:
@@ -133,12 +135,18 @@ def _read(complaint: Complaint) -> Gathered:
     try:
         model = summary(load(complaint.model))
     except InputError as error:
-        refused = Refused(error.problem, error.cause, error.fix)
+        refused = Refused(error.problem, error.cause, error.fix, _kind(error))
         return noted(replace(found, unreadable=refused), "the file", refused.words, False)
     chip = run(read_context_chip.call(str(complaint.model)), timeout=RUN_S).unwrap() if model.ep_context else None
     opsets = ", ".join(f"{item.domain or 'ai.onnx'} {item.version}" for item in model.opsets)
     said = f"{model.node_count} nodes, {opsets}, IR {model.ir_version}, {model.precision.label or 'unknown precision'}"
     return noted(replace(found, model=model, chip=chip), "the file", said, True)
+
+
+def _kind(error: InputError) -> Literal["external-data", "file-damaged"] | None:
+    if isinstance(error, ExternalDataError):
+        return "external-data"
+    return "file-damaged" if isinstance(error, DamagedFileError) else None
 
 
 def _placed(found: Gathered, store: Store, on_progress: OnProgress | None) -> Gathered:
@@ -245,6 +253,8 @@ def agrees(report: DebugReport) -> bool | None:
 
 def agreement_words(report: DebugReport) -> str:
     worst = report.worst_output_db
-    if report.status != "ok" and report.reason:
-        return report.reason
-    return "identical" if worst is None else f"the worst output has {worst:.1f} dB ({report.samples} samples)"
+    reason = report.reason if report.status != "ok" else None
+    if worst is None:
+        return reason or "identical"
+    words = f"the worst output has {worst:.1f} dB ({report.samples} samples)"
+    return f"{words}; {reason}" if reason else words

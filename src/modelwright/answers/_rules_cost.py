@@ -7,25 +7,36 @@ from dataclasses import replace
 from pathlib import Path
 
 from modelwright import measure
+from modelwright._dataclass import dataclass
 from modelwright.answers._gather import Complaint, Gathered, Refused, attempt
 from modelwright.answers._made import optimized, quantize_again
 from modelwright.answers._rule import CauseRule, Lab, Shown
 from modelwright.answers._types import TriedCure
 from modelwright.errors import WrightError
 from modelwright.judge import VerdictKind
-from modelwright.measure import Arm, CompareOptions, CompareResult, PerfOptions
+from modelwright.measure import Arm, CompareOptions, CompareResult, PerfOptions, PerfResult
 from modelwright.stages.optimize import PRESETS, OptimizeParams
 from modelwright.targets import usable_cpus
 
 _DENORMALS = "session.set_denormal_as_zero"
 _PREPACKING = "session.disable_prepacking"
+_ARENA = "enable_cpu_mem_arena"
 _TIMES, _CLEARLY, _LESS = 4, 1.3, 1.1
-_LONG_LOAD_S = 0.3
+_LONG_LOAD_S = 0.1
 _HELD: dict[VerdictKind, bool | None] = {
     VerdictKind.IMPROVED: True,
     VerdictKind.EQUIVALENT: False,
     VerdictKind.REGRESSED: False,
 }
+
+
+@dataclass(frozen=True)
+class Gauge:
+    """What is read of a session, how far apart two sides of it have to be, and how it is said."""
+
+    read: Callable[[Complaint], float | None]
+    clearly: float
+    words: Callable[[float], str]
 
 
 def arm_of(complaint: Complaint, name: str, **changes: object) -> Arm:
@@ -82,7 +93,17 @@ def _threads(found: Gathered) -> Shown | None:
 
 
 def _fewer_threads(found: Gathered, lab: Lab) -> Iterator[TriedCure]:
-    yield _race_of(found, "As many threads as CPUs", f"`threads` {_cpus()}", threads=_cpus())
+    """A few runs of each by turns first: threads that wait for each other make a race take minutes."""
+    title, how = "As many threads as CPUs", f"`threads` {_cpus()}"
+    changed = replace(found.complaint, session=replace(found.complaint.session, threads=_cpus()))
+    quick = _by_turns(found, title, how, changed, _AVERAGE)
+    yield quick if quick.held else _race_of(found, title, how, threads=_cpus())
+
+
+def _average_ms(complaint: Complaint) -> float | None:
+    """The average, not the typical run: threads that wait for a CPU stall a few runs for long."""
+    found = perf_of(complaint, iterations=30)
+    return None if found is None or found.latency is None else found.latency.mean_ms
 
 
 def _cpus() -> int:
@@ -169,29 +190,25 @@ def _cold(found: Gathered) -> Shown | None:
 def _ahead(found: Gathered, lab: Lab) -> Iterator[TriedCure]:
     made = optimized(found.complaint.model, OptimizeParams(PRESETS["portable"]), lab.store)
     if made is not None:
-        yield _by_turns(
-            found,
-            "Do the constant work ahead",
-            "`wright optimize --passes portable`",
-            replace(found.complaint, model=made),
-        )
+        changed = replace(found.complaint, model=made)
+        yield _by_turns(found, "Do the constant work ahead", "`wright optimize --passes portable`", changed, _LOAD)
 
 
-def _by_turns(found: Gathered, title: str, how: str, changed: Complaint) -> TriedCure:
-    """Load times in turn; only all of one side above all of the other is told."""
+def _load_seconds(complaint: Complaint) -> float | None:
+    outcome = attempt(complaint)
+    return None if isinstance(outcome, Refused) else outcome.create_s
+
+
+def _by_turns(found: Gathered, title: str, how: str, changed: Complaint, gauge: Gauge) -> TriedCure:
+    """Sessions of both in turn; only all of one side clearly above all of the other is told."""
+    clearly, words = gauge.clearly, gauge.words
     sides: tuple[list[float], list[float]] = ([], [])
     for _ in range(_TIMES):
         for side, complaint in zip(sides, (found.complaint, changed), strict=True):
-            outcome = attempt(complaint)
-            if isinstance(outcome, Refused):
-                return TriedCure(title, how, "as it is", outcome.words, False)
-            side.append(outcome.create_s)
-    return _apart(title, how, sides, _CLEARLY, lambda value: f"{value:.2f} s")
-
-
-def _apart(
-    title: str, how: str, sides: tuple[list[float], list[float]], clearly: float, words: Callable[[float], str]
-) -> TriedCure:
+            value = gauge.read(complaint)
+            if value is None:
+                return TriedCure(title, how, "as it is", "it could not be measured", None)
+            side.append(value)
     before, after = sides
     held = True if min(before) > clearly * max(after) else False if max(before) <= clearly * min(after) else None
     spans = [f"{words(min(side))} to {words(max(side))} ({len(side)} sessions)" for side in sides]
@@ -210,24 +227,36 @@ def _packed(found: Gathered) -> Shown | None:
 def _unpacked(found: Gathered, lab: Lab) -> Iterator[TriedCure]:
     config = {**found.complaint.session.config, _PREPACKING: "1"}
     changed = replace(found.complaint, session=replace(found.complaint.session, config=config))
-    yield _peaks(found, "Keep one copy of the weights", f"config.{_PREPACKING}=1", changed)
+    yield _by_turns(found, "Keep one copy of the weights", f"config.{_PREPACKING}=1", changed, _PEAK)
 
 
-def _peaks(found: Gathered, title: str, how: str, changed: Complaint) -> TriedCure:
-    sides: tuple[list[float], list[float]] = ([], [])
-    for _ in range(_TIMES):
-        for side, complaint in zip(sides, (found.complaint, changed), strict=True):
-            peak = peak_of(complaint)
-            if peak is None:
-                return TriedCure(title, how, "as it is", "its memory could not be read", None)
-            side.append(float(peak))
-    return _apart(title, how, sides, _LESS, lambda value: f"{value / 2**20:,.0f} MiB")
+def _arena(found: Gathered) -> Shown | None:
+    on = found.complaint.session.config.get(_ARENA) != "0"
+    if found.complaint.symptom != "memory" or not found.runs or not on or found.complaint.target.ep != "cpu":
+        return None
+    return Shown(("onnxruntime's arena grows to the next power of two, and keeps what it has",))
 
 
-def peak_of(complaint: Complaint) -> int | None:
+def _without_arena(found: Gathered, lab: Lab) -> Iterator[TriedCure]:
+    config = {**found.complaint.session.config, _ARENA: "0"}
+    changed = replace(found.complaint, session=replace(found.complaint.session, config=config))
+    yield _by_turns(found, "Give memory back after each tensor", f"config.{_ARENA}=0", changed, _PEAK)
+
+
+def _peak_bytes(complaint: Complaint) -> float | None:
+    found = perf_of(complaint, iterations=3)
+    return None if found is None else found.peak_rss_bytes
+
+
+_AVERAGE = Gauge(_average_ms, _CLEARLY, lambda value: f"{value:.3g} ms a run")
+_LOAD = Gauge(_load_seconds, _CLEARLY, lambda value: f"{value:.2f} s")
+_PEAK = Gauge(_peak_bytes, _LESS, lambda value: f"{value / 2**20:,.0f} MiB")
+
+
+def perf_of(complaint: Complaint, iterations: int) -> PerfResult | None:
     session = complaint.session
     options = PerfOptions(
-        iterations=3,
+        iterations=iterations,
         warmup=1,
         threads=session.threads,
         provider_options=session.provider_options,
@@ -236,7 +265,7 @@ def peak_of(complaint: Complaint) -> int | None:
         inputs=complaint.inputs,
     )
     try:
-        return measure.perf(Path(complaint.model), complaint.target, options).peak_rss_bytes
+        return measure.perf(Path(complaint.model), complaint.target, options)
     except WrightError:
         return None
 
@@ -298,6 +327,15 @@ RULES = (
         "onnxruntime keeps a packed copy of the weights beside those of the model ({size})",
         _packed,
         _unpacked,
+        proven=True,
+    ),
+    CauseRule(
+        "memory-arena",
+        "memory",
+        "onnxruntime's arena holds more than the tensors take",
+        _arena,
+        _without_arena,
+        cites=("https://onnxruntime.ai/docs/performance/tune-performance/memory.html",),
         proven=True,
     ),
 )

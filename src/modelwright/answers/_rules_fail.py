@@ -23,15 +23,13 @@ else:
     np = lazy("numpy")
     onnx = lazy("onnx")
 
-_EXTERNAL = "external data"
-_DAMAGED = "damaged or cut short"
-_OPSETS = (23, 21, 17)
+_OPSETS = {"": (23, 21, 17), "ai.onnx.ml": (5, 3)}
 _DOMAINS = ("", "ai.onnx", "ai.onnx.ml", "com.microsoft")
 
 
-def _unreadable(found: Gathered, *, has: str | None = None, lacks: tuple[str, ...] = ()) -> Shown | None:
+def _unreadable(found: Gathered, about: str | None = None) -> Shown | None:
     refused = found.unreadable
-    if refused is None or (has and has not in refused.words) or any(word in refused.words for word in lacks):
+    if refused is None or refused.about != about:
         return None
     return Shown((refused.words,), named={"why": refused.words, "fix": refused.fix})
 
@@ -52,22 +50,30 @@ def _custom(found: Gathered) -> Shown | None:
     return replace(shown, where=names, named={**shown.named, "ops": ", ".join(names)}) if names else None
 
 
-def _restamped(found: Gathered, lab: Lab, **stamp: int) -> Path:
+def _restamped(found: Gathered, lab: Lab, *, ir: int | None = None, **opsets: int) -> Path:
+    """With another IR version, or another version of a domain ("" is ONNX's own)."""
     model = onnx.load(found.complaint.model)
     for item in model.opset_import:
-        if item.domain in ("", "ai.onnx"):
-            item.version = stamp.get("opset", item.version)
-    model.ir_version = stamp.get("ir", model.ir_version)
-    path = lab.file("-".join(f"{name}{number}" for name, number in stamp.items()) + ".onnx")
+        item.version = opsets.get(_domain(item.domain), item.version)
+    model.ir_version = ir or model.ir_version
+    path = lab.file(f"stamped-{ir or '-'.join(map(str, opsets.values()))}.onnx")
     onnx.save(model, path)
     return path
 
 
+def _domain(written: str) -> str:
+    return "" if written == "ai.onnx" else written
+
+
 def _older_opset(found: Gathered, lab: Lab) -> Iterator[TriedCure]:
     """Says an opset that is known. No operator is converted: one that changed since would compute otherwise."""
-    for opset in _OPSETS:
-        tried = replace(found.complaint, model=_restamped(found, lab, opset=opset))
-        cure = lab.runs(f"Say opset {opset}", f"opset_import {opset} in the file", "it does not open", tried)
+    assert found.model is not None
+    newer = [(known, item.version) for item in found.model.opsets if (known := _domain(item.domain)) in _OPSETS]
+    domain = max(newer, key=lambda item: item[1] - _OPSETS[item[0]][0])[0] if newer else ""
+    for opset in _OPSETS[domain]:
+        tried = replace(found.complaint, model=_restamped(found, lab, **{domain: opset}))
+        said = f"{domain or 'opset'} {opset}"
+        cure = lab.runs(f"Say {said}", f"opset_import: {said} in the file", "it does not open", tried)
         yield cure
         if cure.held:
             return
@@ -268,21 +274,21 @@ RULES = (
         "external-data",
         "fails",
         "{why}",
-        lambda found: _unreadable(found, has=_EXTERNAL),
+        lambda found: _unreadable(found, "external-data"),
         remedy="{fix}",
     ),
     CauseRule(
         "file-damaged",
         "fails",
         "{why}",
-        lambda found: _unreadable(found, has=_DAMAGED),
+        lambda found: _unreadable(found, "file-damaged"),
         remedy="{fix}",
     ),
     CauseRule(
         "graph-flaw",
         "fails",
         "the graph contradicts itself: {why}",
-        lambda found: _unreadable(found, lacks=(_EXTERNAL, _DAMAGED)) or _spoken(found, "graph-invalid"),
+        lambda found: _unreadable(found) or _spoken(found, "graph-invalid"),
         remedy="{fix}",
     ),
     CauseRule(

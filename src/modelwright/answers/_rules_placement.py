@@ -8,8 +8,10 @@ from modelwright.answers._gather import Gathered
 from modelwright.answers._rule import CauseRule, Lab, Shown
 from modelwright.answers._types import TriedCure
 from modelwright.pipeline import Suggestion
+from modelwright.stages.optimize import passes
 from modelwright.targets import LeftNode
 
+_QUANTIZED = {"com.microsoft.MatMulNBits", "com.microsoft.QLinearConv"}
 _SHOWN = 8
 _KINDS = 4
 
@@ -59,10 +61,10 @@ def _all_tried(found: Gathered, lab: Lab) -> Iterator[TriedCure]:
 
 
 def _fused(found: Gathered) -> Shown | None:
-    fused = [node for node in _left(found) if node.domain == "com.microsoft"]
-    if not fused or not _suggested(found, _unfuses):
-        return None
-    return _nodes(found, fused)
+    """What an optimization for the CPU makes, and no exporter."""
+    made = {name for one in passes() if one.group != "quantization" for name in one.produces} - _QUANTIZED
+    fused = [node for node in _left(found) if node.domain and f"{node.domain}.{node.op_type}" in made]
+    return _nodes(found, fused) if fused else None
 
 
 def _dynamic(found: Gathered) -> Shown | None:
@@ -133,6 +135,7 @@ RULES = (
         _fused,
         _cures(_unfuses),
         cites=("qnn-fused-conv", "qnn-fused-gemm", "qnn-skip-layer-norm"),
+        remedy="build for {target} from the model as it was exported, before it was optimized for the CPU",
     ),
     CauseRule(
         "dynamic-sizes",

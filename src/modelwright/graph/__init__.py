@@ -2,10 +2,17 @@
 
 from modelwright.graph._difference import ModelChange, ModelDifference, difference
 from modelwright.graph._epcontext import EpContextNode
-from modelwright.graph._external import ExternalTensor, external_data, is_external, model_bytes, stands_alone
+from modelwright.graph._external import (
+    ExternalDataError,
+    ExternalTensor,
+    external_data,
+    is_external,
+    model_bytes,
+    stands_alone,
+)
 from modelwright.graph._fingerprint import fingerprint, structure
 from modelwright.graph._inplace import point_at, with_weights_in_place
-from modelwright.graph._load import Graph, file_stamp, load, mentions, shared
+from modelwright.graph._load import DamagedFileError, Graph, file_stamp, load, mentions, shared
 from modelwright.graph._macs import Macs, MacShare, UncountedMacs, count_macs
 from modelwright.graph._moved import data_places, with_data_at
 from modelwright.graph._precision import Precision, TypeShare
@@ -28,8 +35,10 @@ from modelwright.graph._write import DATA, MODEL, needs_data_file, write_model
 __all__ = [
     "DATA",
     "MODEL",
+    "DamagedFileError",
     "DtypeTotal",
     "EpContextNode",
+    "ExternalDataError",
     "ExternalTensor",
     "FunctionEntry",
     "Graph",

@@ -33,6 +33,10 @@ _Files = dict[str, tuple[str, int]]
 _AGAIN = "Copy the model again together with all its data files, or export it again."
 
 
+class ExternalDataError(InputError):
+    """A file of weights beside the model is missing, cut short, or not what the graph says."""
+
+
 @dataclass(frozen=True)
 class ExternalTensor:
     """One tensor's bytes in a file beside the model; checked against the file's size."""
@@ -80,7 +84,7 @@ def inside_folder(graph: Graph, location: str, what: str) -> str:
     """The location, tidied, relative to the model's folder; refused when it leads out of it."""
     if location.startswith(_ORT_MEMORY):
         cause = "its location is an address in the memory of the process that saved it"
-        raise InputError(f"{what} was never written to a file", cause=cause, fix="Save the model again.")
+        raise ExternalDataError(f"{what} was never written to a file", cause=cause, fix="Save the model again.")
     # Both conventions are checked on every platform, so a model is refused everywhere or nowhere.
     windows, posix = PureWindowsPath(location), PurePosixPath(location)
     if windows.drive or windows.root or posix.root:
@@ -111,7 +115,7 @@ def _checked(graph: Graph, tensor: onnx.TensorProto, files: _Files) -> ExternalT
         shape = f"{dtype_name(tensor.data_type)} {list(tensor.dims)}"
         raise _wrong(graph, what, f"its length is {length:,} bytes, but {shape} takes {expected:,}")
     if offset + length > size:
-        raise InputError(
+        raise ExternalDataError(
             f"{location} is cut short",
             cause=f"tensor '{tensor.name}' ends at byte {offset + length:,}, the file at {size:,}",
             fix=_AGAIN,
@@ -137,10 +141,12 @@ def _file_size(graph: Graph, location: str, what: str) -> int:
         if path.is_symlink():
             cause = "it is a link to a file that is gone (a pruned download cache?)"
         fix = f"Put {location} beside {graph.path.name} under exactly this name, or export the model again."
-        raise InputError(f"{location} is missing", cause=cause, fix=fix) from error
+        raise ExternalDataError(f"{location} is missing", cause=cause, fix=fix) from error
     except OSError as error:
         fix = "Check the permissions of the file and of its folder."
-        raise InputError(f"{location} cannot be read", cause=error.strerror or type(error).__name__, fix=fix) from error
+        raise ExternalDataError(
+            f"{location} cannot be read", cause=error.strerror or type(error).__name__, fix=fix
+        ) from error
     return status.st_size
 
 
@@ -157,13 +163,13 @@ def _refuse_overlap(graph: Graph, tensors: Iterable[ExternalTensor]) -> None:
         ends[location] = offset + length, name
 
 
-def _outside(graph: Graph, location: str, what: str, why: str) -> InputError:
-    return InputError(
+def _outside(graph: Graph, location: str, what: str, why: str) -> ExternalDataError:
+    return ExternalDataError(
         f"{graph.path.name} is refused",
         cause=f"the {what} {why}: '{location[:200]}'",
         fix="Save the model again with its data files in its own folder, and only if you trust its origin.",
     )
 
 
-def _wrong(graph: Graph, what: str, cause: str) -> InputError:
-    return InputError(f"the {what} in {graph.path.name} is wrong", cause=cause, fix=_AGAIN)
+def _wrong(graph: Graph, what: str, cause: str) -> ExternalDataError:
+    return ExternalDataError(f"the {what} in {graph.path.name} is wrong", cause=cause, fix=_AGAIN)

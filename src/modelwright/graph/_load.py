@@ -33,6 +33,10 @@ _EXPORT = "Export the model again, or copy it again from where it works."
 _AGAIN = "Copy or download the file again and compare its size with the original."
 
 
+class DamagedFileError(InputError):
+    """No whole ONNX model: empty, cut short, or something else under its name."""
+
+
 @dataclass(frozen=True, eq=False)
 class Graph:
     """A parsed model and where it came from. Weights stay on disk.
@@ -137,7 +141,7 @@ def _content(file: io.FileIO) -> Skeleton:
 
 def _require_plausible(path: Path, head: bytes, size: int) -> None:
     if not head:
-        raise InputError(f"{path.name} is empty", cause="the file has 0 bytes; the disk was full?", fix=_AGAIN)
+        raise DamagedFileError(f"{path.name} is empty", cause="the file has 0 bytes; the disk was full?", fix=_AGAIN)
     if not can_be_model(head):
         raise _not_a_model(path, head)
     if size > PROTOBUF_LIMIT:
@@ -157,7 +161,7 @@ def _parse(path: Path, data: bytes, head: bytes) -> onnx.ModelProto:
     except protobuf.DecodeError as error:
         if suspect(head) or not _begins_like_model(data):
             raise _not_a_model(path, head) from error
-        raise InputError(
+        raise DamagedFileError(
             f"{path.name} is damaged or cut short",
             cause=f"its protobuf ends or breaks inside a field ({len(data):,} bytes)",
             fix=_AGAIN,
@@ -190,19 +194,20 @@ def _require_model(graph: Graph, head: bytes) -> None:
         raise _cut(graph.path, "the opset imports that follow the graph are missing")
     damaged = damaged_name(model, graph.bodies)
     if damaged:
-        raise InputError(f"{graph.path.name} is damaged", cause=f"a name inside it is not text: {damaged}", fix=_AGAIN)
+        cause = f"a name inside it is not text: {damaged}"
+        raise DamagedFileError(f"{graph.path.name} is damaged", cause=cause, fix=_AGAIN)
     flaw = first_flaw(model, graph.bodies, graph.on_disk)
     if flaw:
         raise InputError(f"{graph.path.name} is not a valid model", cause=flaw, fix=_EXPORT)
 
 
-def _cut(path: Path, cause: str) -> InputError:
-    return InputError(f"{path.name} is cut short", cause=cause, fix=_AGAIN)
+def _cut(path: Path, cause: str) -> DamagedFileError:
+    return DamagedFileError(f"{path.name} is cut short", cause=cause, fix=_AGAIN)
 
 
-def _not_a_model(path: Path, head: bytes) -> InputError:
+def _not_a_model(path: Path, head: bytes) -> DamagedFileError:
     guess = suspect(head)
-    return InputError(
+    return DamagedFileError(
         f"{path.name} is not an ONNX model",
         cause=guess.what if guess else "it does not begin like one (external weights, or another binary format?)",
         fix=guess.fix if guess else "Point at the .onnx file itself.",

@@ -21,6 +21,7 @@ from modelwright.vocabulary import Data, PixelInputs, as_data
 if TYPE_CHECKING:
     from modelwright import data as samples
     from modelwright import farm, knowledge, measure, models
+    from modelwright.answers import watch
     from modelwright.api import build as building
 else:
     building = lazy("modelwright.api.build")
@@ -29,6 +30,7 @@ else:
     measure = lazy("modelwright.measure")
     models = lazy("modelwright.models")
     samples = lazy("modelwright.data")
+    watch = lazy("modelwright.answers.watch")
 
 _TABLES = (".csv", ".tsv", ".jsonl")
 _LONGEST_NAME = 4096
@@ -47,6 +49,11 @@ _FREE = (
         "effort",
         "outcome",
         "min_level",
+        "symptom",
+        "level",
+        "runtimes",
+        "old",
+        "new",
     ),
 )
 
@@ -66,19 +73,22 @@ class Guard:
             **dict.fromkeys(_FREE, lambda value: value),
             "model": (lambda value: value) if names else self._model,
             **dict.fromkeys(("reference", "other"), self._model),
-            **dict.fromkeys(("output", "build", "folder", "save_recipe"), self._path),
-            **dict.fromkeys(("record", "against"), self._record),
+            **dict.fromkeys(
+                ("output", "build", "folder", "save_recipe", "log", "history", "reduce", "bug_report"), self._path
+            ),
+            **dict.fromkeys(("record", "against", "replay"), self._record),
             "retry": (lambda value: value) if classes else self._record,
             "data": self._data,
             "calibrated_on": self._calibration,
             "recipe": self._recipe,
             "arms": lambda arms: [self._arm(arm) for arm in arms],
             "models": self._rows,
+            "suite": self._suite,
             **dict.fromkeys(("to", "feed"), self._feed),
             "metric": self._metric,
             "inputs": lambda form: _typed(PixelInputs, form),
             **dict.fromkeys(("axes", "forbid", "only", "add"), self._changes),
-            **dict.fromkeys(("trust_remote_code", "provider_options", "family"), self._trusted),
+            **dict.fromkeys(("trust_remote_code", "provider_options", "config", "family"), self._trusted),
         }
         said = {name: value for name, value in arguments.items() if value is not None}
         unknown = [
@@ -180,8 +190,8 @@ class Guard:
 
     def _arm(self, said: Any) -> measure.Arm:
         arm: measure.Arm = measure.parse_arm(said) if isinstance(said, str) else _typed(measure.Arm, said)
-        if arm.options or arm.config or arm.runtime:
-            self._trusted(arm.options or arm.config or arm.runtime)
+        if arm.options or arm.config:
+            self._trusted(arm.options or arm.config)
         return replace(arm, model=self._model(arm.model))
 
     def _rows(self, said: Any) -> Any:
@@ -192,6 +202,17 @@ class Guard:
             if row.data is not None:
                 self._data(row.data)
         return given
+
+    def _suite(self, said: str) -> str:
+        """The models and the data of its cases, as the reader of suites sees them: from its own folder."""
+        suite = Path(self._path(said))
+        for row in watch.case_rows(suite):
+            self._path(str(suite.parent / str(row.get("model", ""))))
+            data = row.get("data")
+            if data is not None:
+                beside = suite.parent / str(data)
+                self._data(str(beside) if _exists(beside) else str(data))
+        return str(suite)
 
     def _feed(self, said: str) -> str:
         if "://" in said:

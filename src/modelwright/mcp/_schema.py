@@ -5,11 +5,13 @@ from __future__ import annotations
 import inspect
 from typing import Any, get_args
 
+from modelwright.answers import SYMPTOMS
 from modelwright.mcp._tools import VerbTool
 from modelwright.measure import Arm
 from modelwright.pipeline import schema_of
 from modelwright.search import Objective
 from modelwright.support import Effort, Level, Outcome
+from modelwright.targets import GraphOptimization
 from modelwright.vocabulary import Data, PixelInputs
 
 Schema = dict[str, Any]
@@ -65,6 +67,19 @@ def _by_name() -> dict[str, Schema]:
         "output": _named("A new folder under the roots."),
         "record": _named("The beginning of a record's id, or a saved file under the roots."),
         "to": _named("A folder under the roots; any other feed where the server was started with trust."),
+        "symptom": {"enum": list(SYMPTOMS), "description": "What somebody complains of."},
+        "level": {"enum": list(get_args(GraphOptimization)), "description": "onnxruntime's graph optimizations."},
+        "config": _named("Session config entries; where the server was started with trust.", _PAIRS),
+        "suite": _named("A suite.toml under the roots: pinned models, and the two runtimes they are watched on."),
+        "old": _named("A runtime by name, or here."),
+        "new": _named("A runtime by name, or here."),
+        "runtimes": _named("Other runtimes by name, in which it is tried too.", _TEXTS),
+        "history": _named("A file under the roots to which a line for each case is added."),
+        "log": _named("A file with error texts, under the roots."),
+        "reduce": _named("A new file under the roots, for the smallest model that still fails so."),
+        "bug_report": _named("A new folder under the roots."),
+        "replay": _named("The beginning of an earlier decision's record id, or its saved file under the roots."),
+        "memory": _named("Bytes that the process may reach.", _WHOLE),
         "feed": _named("A folder under the roots; any other feed where the server was started with trust."),
     }
 

@@ -13,6 +13,8 @@ from modelwright.errors import UsageError, did_you_mean
 
 # Of this process, of a cluster, or of a screen: nothing that a caller of a server has.
 _WITHHELD = frozenset({"store", "on_progress", "watch", "on", "scheduler", "tls", "runtime", "trace_chrome", "workers"})
+# What need not hold is for a person to say.
+_OF_A_PERSON = frozenset({"waivers"})
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,9 @@ class VerbTool:
     def parameters(self) -> dict[str, inspect.Parameter]:
         """What a caller may say, in order."""
         return {
-            name: one for name, one in self.all_parameters().items() if name not in _WITHHELD | self._other_catalogue()
+            name: one
+            for name, one in self.all_parameters().items()
+            if name not in _WITHHELD | _OF_A_PERSON | self._other_catalogue()
         }
 
     def _other_catalogue(self) -> set[str]:
@@ -46,16 +50,17 @@ class VerbTool:
 
 
 _LOOK = ("find", "inspect", "analyze", "plan", "config", "read", "open_build", "verify", "matrix_plan", "matrix_status")
-_MEASURE = ("perf", "compare", "evaluate", "debug")
+_MEASURE = ("perf", "compare", "evaluate", "debug", "advise", "watch_history")
 _KNOWN = ("kb.findings", "kb.finding", "kb.history", "kb.explain", "kb.lint", "kb.verify")
 _CATALOG = ("catalog.entries", "catalog.entry", "support.probe")
 _MAKE = ("build", "repair", "tune", "sweep", "matrix", "publish", "pull", "catalog.build", "support.run", "site")
+_ANSWER = ("diagnose", "ship", "watch")
 
 TOOLS = (
     *(VerbTool(verb) for verb in (*_LOOK, *_MEASURE, *_KNOWN, *_CATALOG)),
-    *(VerbTool(verb, writes=True) for verb in _MAKE),
+    *(VerbTool(verb, writes=True) for verb in (*_MAKE, *_ANSWER)),
 )
-"""Not among them: what a person decides (`kb.promote`, `kb.retire`, `kb.add`), and parts of `support.run`."""
+"""Not among them: what a person decides (`kb.promote`, `kb.retire`, `kb.add`, waivers), and parts of `support.run`."""
 
 
 def find_tool(name: str) -> VerbTool:

@@ -34,6 +34,8 @@ _LEVELS = {
     "extended": "ORT_ENABLE_EXTENDED",
     "all": "ORT_ENABLE_ALL",
 }
+_SWITCHES = ("enable_cpu_mem_arena", "enable_mem_pattern", "enable_mem_reuse")
+"""Switches of onnxruntime's SessionOptions that are no config entries; `config` takes them by name."""
 _PLATFORM_NAMES = {"linux": "Linux", "darwin": "macOS", "win32": "Windows"}
 
 
@@ -64,6 +66,15 @@ class SessionSpec:
                 cause=f"onnxruntime starts every one of them; 1 to {MOST_THREADS} can be asked for",
                 fix="leave the number out to use the CPUs this process may use",
             )
+        if self.graph_optimization not in _LEVELS:
+            raise UsageError(
+                f"`level` {self.graph_optimization} is not possible",
+                cause="onnxruntime has no such level of graph optimization",
+                fix=f"one of {', '.join(_LEVELS)}",
+            )
+        for name in _SWITCHES:
+            if (self.config or {}).get(name, "1") not in ("0", "1"):
+                raise UsageError(f"{name} is a switch", cause="it is on or off", fix=f"{name}=0 or {name}=1")
 
 
 CALM = SessionSpec(config={"session.intra_op.allow_spinning": "0"})
@@ -133,7 +144,10 @@ def session_options(binding: Binding, spec: SessionSpec) -> Any:
         options.enable_profiling = True
         options.profile_file_prefix = spec.profile_prefix
     for key, value in session_config(spec).items():
-        options.add_session_config_entry(key, value)
+        if key in _SWITCHES:
+            setattr(options, key, value == "1")
+        else:
+            options.add_session_config_entry(key, value)
     if binding.device is not None:
         options.add_provider_for_devices([binding.device], dict(binding.options))
     return options

@@ -112,3 +112,35 @@ def test_an_ep_that_is_not_there_is_said_with_one_that_runs_it(net):
     assert found.causes[0].rule == "ep-missing"
     assert found.causes[0].cures[0].held
     assert mw.read(found.record_id).payload == found
+
+
+def test_a_weights_file_that_is_cut_short_is_named_as_that(net, tmp_path):
+    path = tmp_path / "model.onnx"
+    onnx.save(onnx.load(net), path, save_as_external_data=True, location="w.bin", size_threshold=0)
+    whole = (tmp_path / "w.bin").read_bytes()
+    (tmp_path / "w.bin").write_bytes(whole[: len(whole) // 2])
+    assert [cause.rule for cause in mw.diagnose(path).causes] == ["external-data"]
+
+
+def test_something_else_under_the_name_of_a_model_is_no_contradiction_of_a_graph(tmp_path):
+    (tmp_path / "model.onnx").write_text("<html>not found</html>")
+    assert [cause.rule for cause in mw.diagnose(tmp_path / "model.onnx").causes] == ["file-damaged"]
+
+
+def test_a_fusion_that_nothing_here_can_undo_is_still_named_as_one(tmp_path):
+    nodes = [helper.make_node("BiasGelu", ["x", "b"], ["y"], name="gelu", domain="com.microsoft")]
+    stored = [numpy_helper.from_array(np.ones(8, np.float32), "b")]
+    ends = [value("x", shape=[1, 8])], [value("y", shape=[1, 8])]
+    proto = helper.make_model(
+        helper.make_graph(nodes, "g", *ends, stored),
+        opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)],
+        ir_version=9,
+    )
+    found = mw.diagnose(save(proto, tmp_path), "qnn-npu").causes[0]
+    assert found.rule == "fused-operators"
+    assert "as it was exported" in found.remedy
+
+
+def test_a_level_that_does_not_exist_is_refused_and_no_cause(net):
+    with pytest.raises(UsageError, match="`level` none is not possible"):
+        mw.diagnose(net, level="none")

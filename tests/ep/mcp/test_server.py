@@ -13,6 +13,8 @@ import pytest
 from mcp import MCPError
 from onnx import helper
 
+from modelwright.answers.ship import SELECTION
+from modelwright.answers.watch import content_of
 from modelwright.mcp._tools import TOOLS
 from support.models import chain, model, save, value
 
@@ -25,6 +27,13 @@ def _said(result):
 
 def _samples(root):
     np.savez(root / "samples.npz", x=np.random.default_rng(0).normal(size=(16, 4)).astype(np.float32))
+
+
+def _suite(root, model, data=None):
+    """One pinned case, on this runtime and on this runtime."""
+    pinned = content_of(root / "model.onnx")
+    more = "" if data is None else f'data = "{data}"\n'
+    (root / "suite.toml").write_text(f'[[case]]\nmodel = "{model}"\nsha256 = "{pinned}"\n{more}')
 
 
 @pytest.fixture
@@ -47,6 +56,7 @@ def test_every_tool_answers_with_what_its_schema_says(place):
     quick = {"model": "model.onnx", "target": "cpu"}
     quantized = {"model": "model.onnx", "targets": "cpu", "precision": "w8a8", "data": "samples.npz"}
     (place.root / "list.json").write_text(json.dumps(["model.onnx"]))
+    _suite(place.root, "model.onnx")
     calls = {
         "find": {"task": "image-classification", "hub": False},
         "inspect": {"model": "model.onnx"},
@@ -69,6 +79,11 @@ def test_every_tool_answers_with_what_its_schema_says(place):
         "publish": {"build": "out", "to": "feed", "model": "org/mlp"},
         "pull": {"feed": "feed", "model": "org/mlp", "target": "cpu", "output": "back"},
         "site": {"output": "site"},
+        "diagnose": {**quick, "data": "samples.npz", "bug_report": "bug"},
+        "advise": {"model": "model.onnx", "targets": "cpu", "precisions": ["fp32"], "latency_ms": 1e5, "budget_s": 1},
+        "ship": {"model": "model.onnx", "targets": "cpu", "data": "samples.npz", "output": "package", "budget_s": 1},
+        "watch": {"suite": "suite.toml", "budget_s": 1, "history": "history.jsonl"},
+        "watch_history": {"history": "history.jsonl"},
         "kb_findings": {"status": "confirmed"},
         "kb_lint": {},
         "kb_history": {"name": "no-such-finding"},
@@ -118,6 +133,8 @@ def test_every_tool_answers_with_what_its_schema_says(place):
 
     anyio.run(story)
     assert json.loads((place.root / "build.json").read_text())["command"] == "build"
+    assert (place.root / "package" / SELECTION).is_file()
+    assert (place.root / "bug").is_dir()
     assert (place.root / "back" / "model.onnx").read_bytes() == (place.root / "out" / "model.onnx").read_bytes()
 
 
@@ -162,7 +179,20 @@ def test_nothing_outside_the_roots_is_read_or_written(place):
         ("read", {"record": "../outside/model.onnx"}),
         ("publish", {"build": "inner", "to": "../outside/feed"}),
         ("verify", {"folder": "folder"}),
+        ("diagnose", {**one, "log": "../outside/server.log"}),
+        ("diagnose", {**one, "bug_report": "../outside/bug"}),
+        ("diagnose", {**one, "reduce": "folder/small.onnx"}),
+        ("diagnose", {**one, "reference": "link.onnx"}),
+        ("advise", {**one, "replay": "../outside/decision.json"}),
+        ("ship", {**one, "targets": "cpu", "output": "folder/package"}),
+        ("watch", {"suite": "suite.toml"}),
+        ("watch", {"suite": "data.toml"}),
+        ("watch", {"suite": "../outside/suite.toml"}),
+        ("watch_history", {"history": "../outside/history.jsonl"}),
     ]
+    _suite(root, "model.onnx", data="../outside/samples.npz")
+    (root / "suite.toml").rename(root / "data.toml")
+    _suite(root, "../outside/model.onnx")
     before = sorted(outside.rglob("*"))
 
     async def story():
@@ -194,7 +224,14 @@ def test_code_of_a_caller_is_not_run_without_trust(place):
         ("tune", {**one, "add": ["opt.backend_path=evil.so"]}),
         ("publish", {"build": ".", "to": "oci://example.org/models"}),
         ("build", {**one, "trust_remote_code": True}),
+        ("diagnose", {**one, "data": "mine.py:rows"}),
+        ("diagnose", {**one, "config": {"session.use_env_allocators": "1"}}),
+        ("diagnose", {**one, "provider_options": {"backend_path": "./evil.so"}}),
+        ("advise", {**one, "data": "samples.npz", "max_drop": "1pt", "metric": "mine.py:rows"}),
+        ("ship", {**one, "targets": "cpu", "output": "package", "data": "mine.py:rows"}),
+        ("watch", {"suite": "suite.toml"}),
     ]
+    _suite(place.root, "model.onnx", data="mine.py:rows")
 
     async def story():
         async with place.client() as client:

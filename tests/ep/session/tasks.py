@@ -93,3 +93,10 @@ def open_in_turn(model: str, targets: list[str]) -> list[str]:
         with open_session(model, parse_target(target)) as session:
             found.append(session.facts.providers[0])
     return found
+
+
+@task
+def arena_of(model: str, config: dict[str, str]) -> bool:
+    """Whether the created session has an arena."""
+    with open_session(model, parse_target("cpu"), SessionSpec(config=config)) as session:
+        return bool(session.native.get_session_options().enable_cpu_mem_arena)

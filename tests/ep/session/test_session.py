@@ -180,3 +180,8 @@ def test_a_read_only_folder_is_enough(model, tmp_path):
     assert sorted(item.name for item in tmp_path.iterdir() if item.name != "home") == [
         name for name in before if name != "home"
     ]
+
+
+@pytest.mark.parametrize(("config", "arena"), [({}, True), ({"enable_cpu_mem_arena": "0"}, False)])
+def test_switches_that_are_no_config_entries_reach_the_created_session_too(model, config, arena):
+    assert answer(tasks.arena_of.call(model, config)) is arena

@@ -2,7 +2,7 @@
 
 from modelwright.answers.watch._case import Race, memory_answer, placement_row, speed_answer, watch_case
 from modelwright.answers.watch._history import add_to_history, read_history
-from modelwright.answers.watch._suite import content_of, read_suite
+from modelwright.answers.watch._suite import case_rows, content_of, read_suite
 from modelwright.answers.watch._types import (
     HERE,
     CaseHistory,
@@ -32,6 +32,7 @@ __all__ = [
     "WatchSuite",
     "WatchedModel",
     "add_to_history",
+    "case_rows",
     "content_of",
     "memory_answer",
     "placement_row",

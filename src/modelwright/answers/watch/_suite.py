@@ -22,15 +22,8 @@ _CASE = {"name": str, "model": str, "sha256": str, "target": str, "data": str, "
 
 def read_suite(path: Path, old: str | None = None, new: str | None = None) -> WatchSuite:
     """The suite, with every artifact what it was pinned as. `old` and `new` take the place of what it names."""
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise _unreadable(path, f"{type(error).__name__}: {error}") from error
-    for key in document:
-        _known(path, key, ("watch", "case"))
-    head, rows = _table(path, "[watch]", document.get("watch", {}), _SUITE), document.get("case", [])
-    if not isinstance(rows, list) or not rows:
-        raise _unreadable(path, "it has no [[case]]")
+    document, rows = _document(path), case_rows(path)
+    head = _table(path, "[watch]", document.get("watch", {}), _SUITE)
     told = {"name": path.stem, "old": HERE, "new": HERE, **head}
     told |= {side: name for side, name in (("old", old), ("new", new)) if name is not None}
     for key in _SHARES:
@@ -44,6 +37,24 @@ def read_suite(path: Path, old: str | None = None, new: str | None = None) -> Wa
             find_runtime(side)
     _require_pinned(path, cases)
     return WatchSuite(cases=cases, **told)
+
+
+def case_rows(path: Path) -> list[dict[str, Any]]:
+    """Its [[case]] tables as they are written."""
+    rows = _document(path).get("case", [])
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
+        raise _unreadable(path, "it has no [[case]]")
+    return rows
+
+
+def _document(path: Path) -> dict[str, Any]:
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise _unreadable(path, f"{type(error).__name__}: {error}") from error
+    for key in document:
+        _known(path, key, ("watch", "case"))
+    return document
 
 
 def content_of(model: Path) -> str:
