@@ -228,4 +228,6 @@ def _granularity(scale: onnx.TensorProto) -> str:
 
 
 def _integer_attribute(node: onnx.NodeProto, name: str | None, default: int) -> int:
-    return next((item.i for item in node.attribute if item.name == name), default)
+    """A number of bits; one that cannot be one, of a damaged file, counts for nothing."""
+    found = next((item.i for item in node.attribute if item.name == name), default)
+    return found if found > 0 else default
