@@ -25,7 +25,7 @@ from typing import Any
 import onnx
 
 from bench.npu_widths import _as_written
-from bench.ptq import COMPARED, _float, _sqnr
+from bench.ptq import COMPARED, _float, sqnr, used
 from bench.written import read, write
 from bench.zoo import Answer, Trained, answers, drop, models
 from modelwright.data import DataSource, samples
@@ -123,16 +123,12 @@ def _measure(trained: Trained, folder: Path) -> None:
             after: Answer = (answers if target == "cpu" else _as_written)(work / "model.onnx")
             lost = drop(trained, scores, trained.score(after))
             row = {
-                "sqnr_db": round(_sqnr(_used(trained, before), _used(trained, after), trained.judged[:COMPARED]), 2),
+                "sqnr_db": round(sqnr(used(trained, before), used(trained, after), trained.judged[:COMPARED]), 2),
                 **({"gain_db": [gain.decibels, gain.low, gain.high]} if gain is not None else {}),
                 "drop": [round(value, 4) for value in (lost.drop, lost.low, lost.high)],
                 "cpu_s": spent,
             }
             _write(trained.name, target, arm, {**row, **told}, facts)
-
-
-def _used(trained: Trained, answer: Answer) -> Answer:
-    return lambda sample: [trained.used(answer(sample), sample)]
 
 
 def _ready(whole: Path, work: Path) -> onnx.ModelProto:

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bench.ptq import COMPARED, _float, _sqnr
+from bench.ptq import COMPARED, _float, sqnr
 from bench.written import read, write
 from bench.zoo import Answer, Sample, Trained, answers, drop, models
 from modelwright.data import DataSource
@@ -62,7 +62,7 @@ def _rows(trained: Trained, folder: Path) -> dict[str, Any]:
         after = _as_written(work / "model.onnx")
         lost = drop(trained, scores, trained.score(after))
         found[name] = {
-            "sqnr_db": round(_sqnr(before, after, trained.judged[:COMPARED]), 2),
+            "sqnr_db": round(sqnr(before, after, trained.judged[:COMPARED]), 2),
             "drop": [round(value, 4) for value in (lost.drop, lost.low, lost.high)],
             "measured": outcome.measured,
             "between": outcome.between,

@@ -1,9 +1,10 @@
 """Post-training int8 for the CPU beside NNCF's and onnxruntime's defaults: same models, calibration and labels.
 
 All start from the float build of a trained model of `bench.zoo`. For each: the drop of the task's metric with 95 %
-bounds of paired resampling, CPU time of inference as a ratio to float (one thread, taking turns, 95 % bounds of the
-median), and CPU seconds and peak memory of the process that made it. NNCF lives in an environment of its own, which is
-made when it is missing (about 720 MB, `MODELWRIGHT_NNCF` moves it).
+bounds of paired resampling, how near what is used of its answers is to float's (SQNR in dB over some 40 samples, spread
+over all that are judged; no interval), CPU time of inference as a ratio to float (one thread, taking turns, 95 % bounds
+of the median), and CPU seconds and peak memory of the process that made it. NNCF lives in an environment of its own,
+which is made when it is missing (about 720 MB, `MODELWRIGHT_NNCF` moves it).
 
 `met`: five models or more on which the default build loses no more than the best of the peers, is faster than float
 and passes its own gate. Every further one stands beside them under `beside`, with what is not so and whether the build
@@ -33,6 +34,7 @@ import numpy as np
 from bench import zoo
 from bench.build_cost import measure
 from bench.passed import FLOAT, MADE_BY, Made, builds
+from bench.ptq import COMPARED, sqnr, used
 from bench.written import read, write
 
 MODELS = (
@@ -157,7 +159,8 @@ def _made(trained: zoo.Trained, folder: Path) -> dict[str, Any]:
     files, costs = _files(trained, whole.model, folder)
     scores = {arm: trained.score(zoo.answers(file)) for arm, file in {"float": whole.model, **files}.items()}
     lost = {arm: zoo.drop(trained, scores["float"], scores[arm]) for arm in files}
-    arms = {arm: {**_rounded(asdict(lost[arm])), **costs[arm]} for arm in files}
+    near = {arm: _nearness(trained, whole.model, file) for arm, file in files.items()}
+    arms = {arm: {**_rounded(asdict(lost[arm])), "sqnr_db": near[arm], **costs[arm]} for arm in files}
     best = min((arm for arm in files if arm != OURS), key=lambda arm: lost[arm].drop)
     beside = zoo.drop(trained, scores[best], scores[OURS])
     return {
@@ -171,6 +174,11 @@ def _made(trained: zoo.Trained, folder: Path) -> dict[str, Any]:
         "no_worse": lost[OURS].drop <= lost[best].drop or beside.low <= 0,
         "files": {arm: str(file.relative_to(folder)) for arm, file in {"float": whole.model, **files}.items()},
     }
+
+
+def _nearness(trained: zoo.Trained, whole: Path, other: Path) -> float:
+    spread = trained.judged[:: max(1, len(trained.judged) // COMPARED)]
+    return round(sqnr(*(used(trained, zoo.answers(file)) for file in (whole, other)), spread), 2)
 
 
 def _files(trained: zoo.Trained, model: Path, folder: Path) -> tuple[dict[str, Path], dict[str, dict[str, Any]]]:

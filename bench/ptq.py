@@ -58,7 +58,7 @@ def _rows(trained: Trained, folder: Path) -> dict[str, Any]:
         after = answers(work / "model.onnx")
         lost = drop(trained, scores, trained.score(after))
         found[name] = {
-            "sqnr_db": round(_sqnr(before, after, trained.judged[:COMPARED]), 2),
+            "sqnr_db": round(sqnr(before, after, trained.judged[:COMPARED]), 2),
             "drop": [round(value, 4) for value in (lost.drop, lost.low, lost.high)],
             "cpu_time_of_float": round(_ratio(before, after, trained.judged[0]), 3),
         }
@@ -74,7 +74,12 @@ def _float(trained: Trained, calibration: Data, folder: Path) -> Path:
         return next(deliver(build(source, recipe, store=store), folder / "float", store=store).rglob("model.onnx"))
 
 
-def _sqnr(before: Answer, after: Answer, samples: Sequence[Sample]) -> float:
+def used(trained: Trained, answer: Answer) -> Answer:
+    """What somebody reads of the answers."""
+    return lambda sample: [trained.used(answer(sample), sample)]
+
+
+def sqnr(before: Answer, after: Answer, samples: Sequence[Sample]) -> float:
     signal = noise = 0.0
     for sample in samples:
         expected, found = (answer(sample)[0].astype(np.float64) for answer in (before, after))
