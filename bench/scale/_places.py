@@ -36,8 +36,15 @@ class Place:
 
     folder: Path
 
-    def wright(self, *words: object, good: Sequence[int] = (0,)) -> Cost:
-        return _run([WRIGHT, *map(str, words)], self._environment, good, self.folder / "log.txt")
+    def wright(self, *words: object, good: Sequence[int] = (0,), longest_s: int | None = None) -> Cost:
+        return _run([WRIGHT, *map(str, words)], self._environment, good, self.folder / "log.txt", longest_s)
+
+    def answer(self, *words: object) -> Row:
+        """What a command says with `--json`."""
+        command = [WRIGHT, *map(str, words), "--json"]
+        told = subprocess.run(command, env=self._environment, cwd=self.folder, stdout=subprocess.PIPE, check=True)
+        found: Row = json.loads(told.stdout)
+        return found
 
     def bare(self, script: str, *words: object) -> Cost:
         return _run(
@@ -65,8 +72,14 @@ _LAUNCH = str(Path(__file__).with_name("_launch.py"))
 LONGEST_S = 100
 
 
-def _run(command: list[str], environment: Mapping[str, str], good: Sequence[int], log: Path) -> Cost:
-    launch = [sys.executable, "-S", _LAUNCH, str(log), str(LONGEST_S), *command]
+def _run(
+    command: list[str],
+    environment: Mapping[str, str],
+    good: Sequence[int],
+    log: Path,
+    longest_s: int | None = None,
+) -> Cost:
+    launch = [sys.executable, "-S", _LAUNCH, str(log), str(longest_s or LONGEST_S), *command]
     told = subprocess.run(launch, env=environment, cwd=log.parent, stdout=subprocess.PIPE, check=True).stdout
     cost = Cost(*json.loads(told))
     if cost.code not in good:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bench.scale._bare import INT4, OPTIMIZE
 from bench.scale._models import heavy
-from bench.scale._places import Row, beside, bytes_in, place
+from bench.scale._places import Cost, Row, beside, bytes_in, place
 
 
 def external(megabytes: int = 2400) -> Row:
@@ -21,6 +21,34 @@ def external(megabytes: int = 2400) -> Row:
             "stored_ratio": round(here.stored() / written, 3), "peak_of_model": round(ours.held_bytes / size, 3),
             "warm_cpu_s": round(warm.cpu_s, 2),
             "limits": {"cpu_ratio": 1.3, "stored_ratio": 1.05, "peak_of_model": 0.6, "warm_cpu_s": 0.6},
+        }  # fmt: skip
+
+
+TARGETS = ("cpu", "openvino-cpu", "openvino-gpu", "openvino-npu", "dml-gpu", "cuda-gpu", "qnn-npu", "webgpu-gpu")
+
+
+def eight(megabytes: int = 200) -> Row:
+    """Eight targets in one command with `--shared`, beside the dearest of them alone."""
+    with place() as here:
+        model = heavy(here.folder / "model.onnx", megabytes)
+        alone: dict[str, Cost] = {}
+        sizes: dict[str, int] = {}
+        for target in TARGETS:
+            here.forget()
+            folder = here.folder / "alone" / target
+            alone[target] = here.wright("build", model, "--target", target, "-o", folder)
+            sizes[target] = bytes_in(folder)
+        here.forget()
+        words = [word for target in TARGETS for word in ("--target", target)]
+        ours = here.wright("build", model, *words, "--shared", "-o", here.folder / "all")
+        dearest = max(alone, key=lambda target: alone[target].cpu_s)
+        return {
+            **{f"{target}_cpu_s": round(cost.cpu_s, 2) for target, cost in alone.items()},
+            "dearest": dearest, "ours_cpu_s": round(ours.cpu_s, 2),
+            "cpu_ratio": round(ours.cpu_s / alone[dearest].cpu_s, 2),
+            "largest_bytes": max(sizes.values()), "written_bytes": bytes_in(here.folder / "all"),
+            "bytes_ratio": round(bytes_in(here.folder / "all") / max(sizes.values()), 3),
+            "limits": {"cpu_ratio": 1.25, "bytes_ratio": 1.3},
         }  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from modelwright.api._elsewhere import executor_on
 from modelwright.api._kept import kept, verb
 from modelwright.api._opened import opened
 from modelwright.data import drawing
+from modelwright.errors import UsageError
 from modelwright.judge import Allowance, as_allowance
 from modelwright.models import BuildSource, HfSource, OnnxSource, Source, SourceChoices, onnx_of, resolve
 from modelwright.pipeline import BuildFailure, Builds, Plans, Recipe, RecipeChoices, TargetPlan
@@ -52,6 +53,7 @@ def build(
     trust_remote_code: bool = False,
     output: str | Path | None = None,
     overwrite: bool = False,
+    shared: bool = False,
     scheduler: str | None = None,
     tls: str | Path | None = None,
     store: Store | None = None,
@@ -66,8 +68,14 @@ def build(
     is not made again. `max_drop` is what may be lost of the metric of `task` on the labelled
     `data`: "1%" of the model's own, 0.01 in its unit, "1pt". With `scheduler` (`tls://…`) the stages run on the workers
     of that cluster, and what they make comes into this store; `tls` is the folder of this machine's certificates.
+    `shared` gives every target a folder in `output`, also a single one, and keeps large files that several of
+    them have once: as read-only hard links, so each folder is whole by itself.
     """
     allowed = as_allowance(max_drop)
+    if shared and output is None:
+        raise UsageError(
+            "nothing would be shared", cause="no folder is written without `output`", fix="say where: `output`"
+        )
     source = buildable(model, SourceChoices(task, revision, trust_remote_code, random_weights))
     choices = RecipeChoices(
         precision=precision,
@@ -86,7 +94,8 @@ def build(
         recipes = _recipes(source, targets, recipe, choices)
         if allowed is not None:
             refuse_unlabelled(recipes, task or source.task)
-        folders = [_folder(output, recipe, len(recipes)) for recipe in recipes]
+        alone = len(recipes) == 1 and not shared
+        folders = [_folder(output, recipe, alone=alone) for recipe in recipes]
         for folder in folders:
             pipeline.check_folder(source, folder, store=place, overwrite=overwrite)
         found = pipeline.build_all(
@@ -102,7 +111,7 @@ def build(
             built = [(with_accuracy(source, item, allowed, word, place, on_progress), folder) for item, folder in built]
         for item, folder in built:
             if folder is not None:
-                pipeline.deliver(item, folder, store=place, overwrite=overwrite)
+                pipeline.deliver(item, folder, store=place, overwrite=overwrite, shared=shared)
     return kept(Builds(tuple(item for item, _ in built), tuple(folder for _, folder in built), tuple(failed)))
 
 
@@ -149,7 +158,8 @@ def plan(
     with unwritten(), opened(store) if store is not None else Store(read_only=True) as place:
         recipes = _recipes(source, targets, recipe, choices, planning=True)
         found = pipeline.plan_all(source, recipes, store=place)
-    plans = (TargetPlan(one.target, steps) for one, steps in zip(recipes, found, strict=True))
+        pairs = zip(recipes, found, strict=True)
+        plans = [TargetPlan(one.target, steps, pipeline.peak_of(source, one, steps)) for one, steps in pairs]
     return Plans(tuple(plans))
 
 
@@ -225,11 +235,11 @@ def _of_catalog(name: str, source: OnnxSource | HfSource | None) -> dict[str, An
     return found.recipe
 
 
-def _folder(output: str | Path | None, recipe: Recipe, jobs: int) -> Path | None:
+def _folder(output: str | Path | None, recipe: Recipe, *, alone: bool) -> Path | None:
     """The folder itself, or one in it for each target."""
     if output is None:
         return None
-    return Path(output) if jobs == 1 else target_folder(Path(output), recipe.target)
+    return Path(output) if alone else target_folder(Path(output), recipe.target)
 
 
 def target_folder(output: Path, target: str) -> Path:

@@ -56,14 +56,19 @@ if TYPE_CHECKING:
     help="What may be lost of the accuracy on labelled --data: 1pt, 1%, 0.01. Exit 1 when more is, 6 when undecided.",
 )
 @folder_options
+@click.option(
+    "--shared",
+    is_flag=True,
+    help="-o gets a folder for each target; large files that several have are there once (hard links).",
+)
 @scheduler_options
 @click.option("--plan", is_flag=True, help="Say what would run and what is in the store; run nothing.")
 @limit_options
 @verb_options
 def command(
     model: str, targets: tuple[Target, ...] | None, passes: str | None, dims: tuple[str, ...], plan: bool,
-    max_drop: str | None, force: bool, output: Path | None, overwrite: bool, scheduler: str | None, tls: Path | None,
-    about: dict[str, Any], out: Output, **said: Any,
+    max_drop: str | None, force: bool, output: Path | None, overwrite: bool, shared: bool,
+    scheduler: str | None, tls: Path | None, about: dict[str, Any], out: Output, **said: Any,
 ) -> int:  # fmt: skip
     """Take a model to checked artifacts: export, optimize, quantize, validate, compile.
 
@@ -76,6 +81,7 @@ def command(
         raise UsageError("a plan asks no cluster", cause="--plan runs nothing", fix="leave --plan or --scheduler out")
     if plan:
         return answer(VerbCall("plan", model, targets, **wanted), out)
-    where = {"output": output, "overwrite": overwrite, "scheduler": scheduler, "tls": tls if scheduler else None}
+    where: dict[str, Any] = {"output": output, "overwrite": overwrite, "shared": shared}
+    where |= {"scheduler": scheduler, "tls": tls if scheduler else None}
     call = VerbCall("build", model, targets, **wanted, max_drop=max_drop, force=force, **where)
     return run_build("build", call, out)

@@ -43,6 +43,7 @@ from modelwright.models._hf import (
     SourceChoices,
     read_config,
     refuse_foreign,
+    weight_files,
 )
 from modelwright.models._hub import (
     fetch,
@@ -127,5 +128,6 @@ __all__ = [
     "symbolic_dims",
     "symbolic_sizes",
     "text_length",
+    "weight_files",
     "with_sizes",
 ]

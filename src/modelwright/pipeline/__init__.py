@@ -28,6 +28,10 @@ from modelwright.pipeline._manifest import (
     deliver,
     manifest,
 )
+from modelwright.pipeline._memory import (
+    MemoryNeed,
+    peak_of,
+)
 from modelwright.pipeline._nodes import (
     BuildSubject,
     judged_rows,
@@ -80,6 +84,7 @@ __all__ = [
     "ImportOutcome",
     "KeptAccuracy",
     "Layer",
+    "MemoryNeed",
     "PlannedStage",
     "Plans",
     "Reasons",
@@ -101,6 +106,7 @@ __all__ = [
     "make_recipe",
     "manifest",
     "optimize_node",
+    "peak_of",
     "plan",
     "plan_all",
     "quantize_node",

@@ -18,16 +18,25 @@ from modelwright.pipeline._build import SINGLE, BuildResult, Built
 from modelwright.pipeline._recipe import Recipe
 from modelwright.plans import MODEL, StageResult
 from modelwright.stages.export import EXPORT
-from modelwright.store import Artifact, FileEntry, Produced, Store, stage_key
+from modelwright.store import DELIVERY_NOTE, Artifact, FileEntry, Produced, Store, stage_key
 from modelwright.targets import catalogue
 
 _LIBRARIES = ("onnxruntime", "onnx", "onnx-ir", "numpy", "torch", "transformers")
 
 
-def deliver(result: BuildResult, folder: Path, *, store: Store, overwrite: bool = False) -> Path:
-    """Write the build as a folder: a view of the store, swapped in whole, so that no stale file survives."""
-    store.materialize(assemble(result, store), folder, overwrite=overwrite)
+def deliver(result: BuildResult, folder: Path, *, store: Store, overwrite: bool = False, shared: bool = False) -> Path:
+    """Write the build as a folder: a view of the store, swapped in whole, so that no stale file survives. `shared`:
+    what folders beside it have too is there once."""
+    beside = _beside(folder) if shared else None
+    store.materialize(assemble(result, store), folder, overwrite=overwrite, beside=beside)
     return folder
+
+
+def _beside(folder: Path) -> list[Path]:
+    """Folders that were delivered beside this one."""
+    if not folder.parent.is_dir():
+        return []
+    return [item for item in sorted(folder.parent.iterdir()) if item != folder and (item / DELIVERY_NOTE).is_file()]
 
 
 def check_folder(source: OnnxSource | HfSource, folder: Path | None, *, store: Store, overwrite: bool) -> None:

@@ -11,6 +11,7 @@ from modelwright._json import plain
 from modelwright.pipeline._analyze import Analysis
 from modelwright.pipeline._build import BuildFailure, BuildResult
 from modelwright.pipeline._manifest import manifest
+from modelwright.pipeline._memory import MemoryNeed
 from modelwright.pipeline._plan import PlannedStage
 from modelwright.pipeline._restored import build_form, build_of, failure_form, failure_of, folder_of
 from modelwright.vocabulary import Result, weakest
@@ -81,6 +82,7 @@ class Plans(Result):
 class TargetPlan:
     target: str
     stages: tuple[PlannedStage, ...]
+    peak: MemoryNeed | None = None
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
-from modelwright.pipeline import BuildResult, Builds, Built, ImportOutcome, PlannedStage, Plans
+from modelwright.pipeline import BuildResult, Builds, Built, ImportOutcome, PlannedStage, Plans, TargetPlan
 from modelwright.plans import StageResult
 from modelwright.report._tables import Col, fitted
 from modelwright.report._units import human_bytes
@@ -64,6 +64,18 @@ def render_plans(found: Plans, console: rich.console.Console) -> None:
         console.print(rich.text.Text(plan.target, style="bold"))
         console.print(fitted(_PLANNED, rows, console.width))
     console.print(_total(found), soft_wrap=True)
+    for line in dict.fromkeys(map(_peak, found.plans)):
+        if line is not None:
+            console.print(line, soft_wrap=True)
+
+
+def _peak(plan: TargetPlan) -> str | None:
+    """What is said before the first run; what earlier runs took stands in the table."""
+    if plan.peak is None or not plan.peak.held_bytes:
+        return None
+    return (
+        f"Peak: about {human_bytes(plan.peak.held_bytes)} of memory, ± {plan.peak.uncertainty:.0%}: {plan.peak.basis}."
+    )
 
 
 _PLANNED = (

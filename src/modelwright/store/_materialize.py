@@ -6,7 +6,7 @@ import contextlib
 import errno
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from modelwright.store._destination import FolderSurvey, named, note, refusal, r
 from modelwright.store._names import MARKER
 from modelwright.store._session import Session, fresh_name
 from modelwright.store._stamp import Stamp, stamp_of
-from modelwright.store._types import Artifact
+from modelwright.store._types import Artifact, FileEntry
 
 if TYPE_CHECKING:
     import filelock
@@ -25,14 +25,19 @@ else:
     filelock = lazy("filelock")
 
 _BOTH = ".wright-both.json"
+_UNSHARED = "Leave `shared` out: then every folder has its own copy."
+# Less is not worth a link: who edits a small file means this one.
+_WORTH_SHARING = 1 << 16
 _NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP)
 
 
 class Folder:
     """One destination, as seen by one session. Two processes that want the same destination take turns."""
 
-    def __init__(self, session: Session, destination: Path) -> None:
+    def __init__(self, session: Session, destination: Path, beside: Sequence[Path] | None = None) -> None:
+        """`beside` are folders of ours to share files with; None is to share with nobody."""
         self._session = session
+        self._neighbours = None if beside is None else FolderNeighbours(beside)
         self._target = Path(os.path.abspath(destination))  # noqa: PTH100 - resolve() would follow a link
         place = f"{session.root}\0{self._target}"
         digest = hashlib.sha256(place.encode()).hexdigest()[:12]
@@ -44,6 +49,7 @@ class Folder:
         self._in_place = False
         self._found = FolderSurvey()
         self._sealed: dict[str, Stamp] = {}
+        self._shared_with: dict[str, tuple[Path, ...]] = {}
 
     @contextlib.contextmanager
     def turn(self) -> Iterator[None]:
@@ -87,12 +93,24 @@ class Folder:
 
     def holds(self, artifact: Artifact) -> bool:
         """Whether every file of it stands there as it was written, with its note and nothing else of ours, and may be
-        edited: none is a link into the store."""
+        edited: none is a link into the store. Where files are to be shared, whether they are."""
         wanted = named(artifact.files)
         told = hashlib.sha256(note(artifact, wanted)).hexdigest()
         if {(name, file.digest) for name, file in self._found.ours.items()} != {*wanted, (MARKER, told)}:
             return False
+        if self._neighbours is not None:
+            return all(self._is_shared(file) for file in artifact.files)
         return all((self._target / file.name).stat().st_nlink == 1 for file in artifact.files)
+
+    def _is_shared(self, file: FileEntry) -> bool:
+        """With every neighbour that has it, and not with the store."""
+        assert self._neighbours is not None
+        own = (self._target / file.name).stat()
+        others = self._neighbours.with_content(file)
+        if not others:
+            blob = self._session.blobs.path(file.digest)
+            return own.st_nlink == 1 or not (blob.exists() and os.path.samestat(blob.stat(), own))
+        return all(os.path.samestat(other.stat(), own) for other in others)
 
     def copy(self, artifact: Artifact) -> None:
         """Fill a sibling folder, then swap. A kill leaves the old folder or the new one, at worst none."""
@@ -100,7 +118,8 @@ class Folder:
             self._copy_files(artifact, folder)
         _fs.flush_dir(self._target if self._in_place else self._target.parent)
         for file in artifact.files:
-            _digests.remember(self._target / file.name, file.digest, self._sealed[file.name])
+            for path in (self._target / file.name, *self._shared_with.get(file.name, ())):
+                _digests.remember(path, file.digest, self._sealed[file.name])
 
     def link(self, artifact: Artifact) -> bool:
         """The same with hard links; whether the disk let us.
@@ -138,6 +157,9 @@ class Folder:
         for file in artifact.files:
             target = folder / file.name
             _fs.make_dir(target.parent)
+            if self._neighbours is not None and (others := self._neighbours.lend(file, target)):
+                self._shared_with[file.name], self._sealed[file.name] = others, stamp_of(target)
+                continue
             _fs.copy(self._session.blobs.path(file.digest), target)
             # After the copy, so that a change meanwhile is seen too.
             if self._session.blobs.fault(file.digest, file.size) is not None:
@@ -188,6 +210,40 @@ class Folder:
         name = touched(folder, self._found, self._inside.name)
         if name is not None:
             raise refused(self._target, f"{name} in it was changed just now", "Run the same command again.")
+
+
+class FolderNeighbours:
+    """Folders of ours, whose files are linked instead of being written once more: every name is a whole file, so each
+    folder can be moved or copied alone. Shared files are read-only, since whoever writes to one writes to all."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._found: dict[str, list[tuple[Path, Stamp]]] = {}
+        for folder in folders:
+            if (folder / MARKER).is_file() and not folder.is_symlink():
+                for name, written in survey(folder).ours.items():
+                    if written.stamp.size >= _WORTH_SHARING:
+                        self._found.setdefault(written.digest, []).append((folder / name, written.stamp))
+
+    def with_content(self, file: FileEntry) -> tuple[Path, ...]:
+        return tuple(path for path, _ in self._found.get(file.digest, ()))
+
+    def lend(self, file: FileEntry, target: Path) -> tuple[Path, ...]:
+        """Make `target` one of the names of a file with this content. Nothing where nobody has it any more."""
+        for path, stamp in self._found.get(file.digest, ()):
+            try:
+                _fs.link(path, target)
+            except FileNotFoundError:
+                continue  # replaced or removed just now
+            except OSError as error:
+                if error.errno not in _NO_LINKS:
+                    raise
+                raise refused(target.parent, "this disk cannot keep one file in two folders", _UNSHARED) from error
+            now = stamp_of(target)
+            if (now.size, now.modified, now.inode) == (stamp.size, stamp.modified, stamp.inode):
+                _fs.chmod(target, _fs.READ_ONLY)
+                return tuple(other for other, seen in self._found[file.digest] if seen.inode == stamp.inode)
+            _fs.unlink(target)
+        return ()
 
 
 def damaged(artifact: Artifact, name: str) -> StoreError:

@@ -209,7 +209,13 @@ class Store:
     # using
 
     def materialize(
-        self, artifact: Artifact, destination: Path, *, link: bool = False, overwrite: bool = False
+        self,
+        artifact: Artifact,
+        destination: Path,
+        *,
+        link: bool = False,
+        overwrite: bool = False,
+        beside: Sequence[Path] | None = None,
     ) -> Path:
         """Write the artifact as a folder; replaces only files that this wrote and that nobody changed. A folder that
         holds it already is left alone.
@@ -217,9 +223,11 @@ class Store:
         `overwrite` also writes into a folder that holds files of others, which stay as they are.
         Files are clones or copies that may be edited. `link=True` makes read-only hard links where it can:
         for internal use only, since writing through one would damage the store (which notices).
+        `beside` are other folders that this wrote: large files that they have too are shared with them, as read-only
+        hard links among these folders.
         """
         session = self._session()
-        folder = Folder(session, destination)
+        folder = Folder(session, destination, beside)
         with disk_errors(destination, f"write {destination}"), folder.turn():
             folder.check([file.name for file in artifact.files], overwrite=overwrite)
             if not link and folder.holds(artifact):

@@ -19,7 +19,7 @@ from modelwright.stages.export._values import (
 if TYPE_CHECKING:
     from modelwright.stages.export._load import load_model
     from modelwright.stages.export._owed import UNKNOWN_REASON
-    from modelwright.stages.export._rehearse import ExportOutline, outline_export, rehearse_export
+    from modelwright.stages.export._rehearse import ExportOutline, count_parameters, outline_export, rehearse_export
     from modelwright.stages.export._run import run_export
     from modelwright.stages.export._stock import StockAsked, StockPart, StockSeen, run_stock
 else:
@@ -27,6 +27,7 @@ else:
         __name__,
         ExportOutline="_rehearse",
         load_model="_load",
+        count_parameters="_rehearse",
         outline_export="_rehearse",
         rehearse_export="_rehearse",
         run_export="_run",
@@ -54,6 +55,7 @@ __all__ = [
     "StockAsked",
     "StockPart",
     "StockSeen",
+    "count_parameters",
     "family_place",
     "load_model",
     "outline_export",

@@ -65,6 +65,13 @@ def rehearse_export(source: HfSource, params: ExportParams) -> bool:
 
 
 @task
+def count_parameters(source: HfSource, params: ExportParams) -> int:
+    """Those of the model's class, tied ones once; none is made."""
+    with said_family(params.family):
+        return _parameters(_by_shape(source, params))
+
+
+@task
 def outline_export(source: HfSource, params: ExportParams) -> ExportOutline:
     """Raises where there is no class for the model; everything else is an answer."""
     progress(f"looking at {source.name}")

@@ -1,0 +1,87 @@
+"""How much memory a build will hold at most, said before it starts."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from modelwright._dataclass import dataclass
+from modelwright.errors import WrightError
+from modelwright.models import HfSource, OnnxSource, weight_files
+from modelwright.pipeline._plan import PlannedStage
+from modelwright.pipeline._recipe import Recipe
+from modelwright.stages import export as exporting
+from modelwright.worker import run
+
+UNCERTAINTY = 0.2
+_LIMIT_S = 600.0
+_FLOAT_BYTES = 4
+# Measured on decoders of 0.2 B and 3 B parameters: torch and transformers themselves, and beside the weights the
+# answers of PyTorch and of the graph, compared in double precision.
+_TORCH_BYTES, _EXPORT_SHARE = 600_000_000, 1.1
+_LENGTH_BYTES, _LONGEST_HEADER = 8, 100_000_000
+
+
+@dataclass(frozen=True)
+class MemoryNeed:
+    """What all processes of a build together hold at their peak and the system cannot take back: pages of mapped files
+    are not among it. Right within `uncertainty`; `held_bytes` is None where nobody knows, for the reason in `basis`."""
+
+    held_bytes: int | None
+    basis: str
+    uncertainty: float = UNCERTAINTY
+
+
+def peak_of(source: OnnxSource | HfSource, recipe: Recipe, steps: Sequence[PlannedStage]) -> MemoryNeed:
+    """Of a build that takes these steps."""
+    left = {step.stage for step in steps if step.state in ("run", "later")} - {"import"}
+    if not left:
+        return MemoryNeed(0, "nothing would run")
+    if "export" in left and isinstance(source, HfSource):
+        return _of_export(source, recipe)
+    return MemoryNeed(None, "nothing is known about these stages but what earlier runs of theirs took")
+
+
+def _of_export(source: HfSource, recipe: Recipe) -> MemoryNeed:
+    """PyTorch holds all weights in float32; what comes after reads them one at a time."""
+    count, reason = _parameters(source, recipe)
+    if count is None:
+        return MemoryNeed(None, reason)
+    held = _TORCH_BYTES + round(_EXPORT_SHARE * count * _FLOAT_BYTES)
+    return MemoryNeed(held, f"PyTorch holds {count / 1e9:.2f} B parameters in float32 while they are exported")
+
+
+def _parameters(source: HfSource, recipe: Recipe) -> tuple[int | None, str]:
+    if not source.random_weights:
+        try:
+            files = weight_files(Path(str(source.folder))) if source.folder is not None else ()
+            return _stored(Path(str(source.folder)), files), "its weights were not fetched, or are no safetensors"
+        except (WrightError, OSError, ValueError):
+            return None, "its weights cannot be read"
+    if recipe.export is None or not importlib.util.find_spec("transformers"):
+        return None, "its weights are counted by transformers, which is not installed"
+    try:
+        counted = run(exporting.count_parameters.call(source, recipe.export), timeout=_LIMIT_S).unwrap()
+    except WrightError as error:
+        return None, f"its weights could not be counted: {error.problem}"
+    return counted, ""
+
+
+def _stored(folder: Path, files: Sequence[str]) -> int | None:
+    """From the headers of safetensors; other formats do not say it without being loaded."""
+    weights = [folder / name for name in files if not name.endswith(".index.json")]
+    if not weights or any(path.suffix != ".safetensors" for path in weights):
+        return None
+    return sum(map(_in_header, weights))
+
+
+def _in_header(path: Path) -> int:
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
+        if length > _LONGEST_HEADER:
+            raise ValueError(f"{path.name} is no safetensors file")
+        header = json.loads(file.read(length))
+    return sum(math.prod(item["shape"]) for name, item in header.items() if name != "__metadata__")
