@@ -45,3 +45,21 @@ options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
 session = ort.InferenceSession(sys.argv[1], options, providers=["CPUExecutionProvider"], enable_fallback=0)
 print(len(session.get_provider_graph_assignment_info()))
 """
+# Options as ours: the chip, and what makes it fast.
+COMPILE = """
+import sys, numpy as np, onnxruntime as ort, onnxruntime_qnn as qnn
+ort.register_execution_provider_library(qnn.get_ep_name(), qnn.get_library_path())
+device = next(device for device in ort.get_ep_devices() if device.ep_name == qnn.get_ep_name())
+chip = {"htp_arch": "73", "soc_model": "60", "htp_performance_mode": "burst"}
+def options():
+    made = ort.SessionOptions()
+    made.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    made.add_provider_for_devices(
+        [device], {"backend_path": qnn.get_qnn_htp_path(), "htp_graph_finalization_optimization_mode": "3", **chip})
+    return made
+ort.ModelCompiler(options(), sys.argv[1], embed_compiled_data_into_model=False).compile_to_file(sys.argv[2])
+if sys.argv[3] == "run":
+    session = ort.InferenceSession(sys.argv[2], options())
+    taken = session.get_inputs()[0]
+    session.run(None, {taken.name: np.random.default_rng(0).standard_normal(taken.shape, np.float32)})
+"""

@@ -76,3 +76,17 @@ def classifier(path: Path, seed: int) -> Path:
     graph = helper.make_graph(nodes, "made", [taken], [given], weights)
     save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10), str(path))
     return path
+
+
+def convolutions(path: Path, count: int = 24, channels: int = 64, size: int = 56) -> Path:
+    """Convolutions of 3 × 3 with a Relu each, one behind the other: what a compiler for an NPU works on."""
+    rng, nodes, weights, value = np.random.default_rng(0), [], [], "x"
+    for index in range(count):
+        kernel = rng.standard_normal((channels, channels, 3, 3), np.float32) / np.float32((9 * channels) ** 0.5)
+        weights.append(numpy_helper.from_array(kernel, f"w{index}"))
+        made, target = f"c{index}", "y" if index + 1 == count else f"r{index}"
+        nodes.append(helper.make_node("Conv", [value, f"w{index}"], [made], name=f"conv{index}", pads=[1, 1, 1, 1]))
+        nodes.append(helper.make_node("Relu", [made], [target], name=f"relu{index}"))
+        value = target
+    save(_model(nodes, weights, [1, channels, size, size]), str(path))
+    return path

@@ -69,7 +69,7 @@ class Place:
 
 _LAUNCH = str(Path(__file__).with_name("_launch.py"))
 # A bare call that takes more is stopped: its cost is at least this, and the ratio at most what it says.
-LONGEST_S = 100
+LONGEST_S = 600
 
 
 def _run(

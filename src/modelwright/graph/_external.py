@@ -15,7 +15,7 @@ from modelwright._belongs import foreign
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.errors import InputError
-from modelwright.graph._load import Graph, mentions, shared
+from modelwright.graph._load import Graph, mentions, parsed, shared
 from modelwright.graph._types import dtype_name, stored_bytes
 
 if TYPE_CHECKING:
@@ -61,8 +61,8 @@ def external_data(graph: Graph) -> tuple[ExternalTensor, ...]:
 
 
 def stands_alone(path: str | Path) -> bool:
-    """Can the file name no other one? False may be wrong: a model may use the words for something else."""
-    return not any(mentions(path, word) for word in _ELSEWHERE)
+    """Can the file name no other one? False means: parse it to know. That is said of one that was parsed already."""
+    return parsed(path) is None and not any(mentions(path, word) for word in _ELSEWHERE)
 
 
 def model_bytes(path: str | Path) -> int:

@@ -99,10 +99,26 @@ def shared(path: str | Path) -> Graph:
     return _shared(path, stamp)
 
 
+def parsed(path: str | Path) -> Graph | None:
+    """The `shared` graph of a file, where somebody asked for it before and nobody touched the file since."""
+    path = Path(path).absolute()
+    found = _RECENT.get(path)
+    return found if found is not None and found.stamp == file_stamp(path.stat()) else None
+
+
 # A command has one model or two; with more of them the ones before are parsed again.
-@functools.lru_cache(4)
+_RECENT: dict[Path, Graph] = {}
+_MOST_RECENT = 4
+
+
 def _shared(path: Path, stamp: tuple[int, int]) -> Graph:
-    return replace(load(path), shared=True)
+    found = _RECENT.pop(path, None)
+    if found is None or found.stamp != stamp:
+        found = replace(load(path), shared=True)
+    _RECENT[path] = found
+    for oldest in list(_RECENT)[:-_MOST_RECENT]:
+        _RECENT.pop(oldest, None)
+    return found
 
 
 def file_stamp(status: os.stat_result) -> tuple[int, int]:

@@ -8,21 +8,15 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from modelwright._lazy import lazy
 from modelwright.errors import StoreError, UsageError
 from modelwright.store import _digests, _fs
 from modelwright.store._destination import FolderSurvey, named, note, refusal, refused, survey, touched
+from modelwright.store._locks import PassingLock
 from modelwright.store._names import MARKER
 from modelwright.store._session import Session, fresh_name
 from modelwright.store._stamp import Stamp, stamp_of
 from modelwright.store._types import Artifact, FileEntry
-
-if TYPE_CHECKING:
-    import filelock
-else:
-    filelock = lazy("filelock")
 
 _BOTH = ".wright-both.json"
 _UNSHARED = "Leave `shared` out: then every folder has its own copy."
@@ -57,7 +51,7 @@ class Folder:
             yield
             return
         lock = self._session.root / "locks" / f"folder-{self._name}.lock"
-        with filelock.FileLock(lock, thread_local=False):
+        with PassingLock(lock):
             self._recover()
             yield
 

@@ -123,7 +123,7 @@ class Session:
                 lock.release()
 
     def sweep_locks(self) -> None:
-        """Remove lock files that nobody opened for a day and nobody holds; there is one for every key ever made."""
+        """Remove lock files that nobody opened for a day and nobody holds: those who held them were killed."""
         for path in (self.root / "locks").glob("*.lock"):
             with contextlib.suppress(OSError, filelock.Timeout):
                 if time.time() - path.stat().st_mtime > _IDLE_S:

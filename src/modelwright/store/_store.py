@@ -12,16 +12,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 from modelwright import home
 from modelwright._disk import disk_errors, read_only_error, room_errors
-from modelwright._lazy import lazy
 from modelwright.errors import NoRoomError, StoreError, UsageError
 from modelwright.store import _fs, _gc, _verify
 from modelwright.store._keep import Parcel, keep
 from modelwright.store._key import RECORD, Key, require_digest
 from modelwright.store._ledger import Ledger
+from modelwright.store._locks import PassingLock
 from modelwright.store._materialize import Folder, damaged
 from modelwright.store._names import list_folder
 from modelwright.store._session import Session
@@ -36,11 +35,6 @@ from modelwright.store._types import (
     VerifyReport,
     Waiting,
 )
-
-if TYPE_CHECKING:
-    import filelock
-else:
-    filelock = lazy("filelock")
 
 RECORD_FILE = "record.json"
 GRACE_S = 120.0
@@ -152,10 +146,10 @@ class Store:
 
     @contextlib.contextmanager
     def _turn(self, session: Session, key: Key, on_wait: Callable[[Waiting], None] | None) -> Iterator[float]:
-        lock = filelock.FileLock(self.root / "locks" / f"{key.digest}.lock", thread_local=False)
+        lock = PassingLock(self.root / "locks" / f"{key.digest}.lock")
         start = time.monotonic()
         with disk_errors(self.root, "wait for a stage"):
-            free = _try_lock(lock)
+            free = lock.acquire(timeout=0)
         if not free:
             self._wait(session, key, lock, on_wait)
         try:
@@ -165,14 +159,12 @@ class Store:
         finally:
             lock.release()
 
-    def _wait(
-        self, session: Session, key: Key, lock: filelock.BaseFileLock, on_wait: Callable[[Waiting], None] | None
-    ) -> None:
+    def _wait(self, session: Session, key: Key, lock: PassingLock, on_wait: Callable[[Waiting], None] | None) -> None:
         """Tells again and again, so that who no longer wants to wait can say so by raising."""
         while True:
             if on_wait is not None:
                 on_wait(session.journal.producer(key))
-            if _try_lock(lock, _TELL_S):
+            if lock.acquire(_TELL_S):
                 return
 
     # records
@@ -391,11 +383,3 @@ def _announced(session: Session, key: Key) -> Iterator[None]:
         # On a full disk the row stays; the next producer overwrites it.
         with contextlib.suppress(StoreError), session.journal.write("end a stage"):
             session.journal.remove_producer(key)
-
-
-def _try_lock(lock: filelock.BaseFileLock, timeout: float = 0) -> bool:
-    try:
-        lock.acquire(timeout=timeout)
-    except filelock.Timeout:
-        return False
-    return True

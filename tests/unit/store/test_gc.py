@@ -175,10 +175,11 @@ def test_a_store_waits_for_nobody_that_is_dead(root, key, writer, script, result
     assert list((root / "tmp").iterdir()) == []
 
 
-def test_locks_that_nobody_used_for_a_day_go(store, key, writer, root) -> None:
-    for number in range(3):
-        store.once(key(n=number), writer({"m": b"%d" % number}))
+def test_locks_of_the_dead_go_when_nobody_used_them_for_a_day(store, key, writer, root) -> None:
     locks = [root / "locks" / f"{key(n=number).digest}.lock" for number in range(3)]
+    for number, lock in enumerate(locks):
+        store.once(key(n=number), writer({"m": b"%d" % number}))
+        lock.touch()
     for path in locks[:2]:
         os.utime(path, (0, 0))
     with filelock.FileLock(locks[1]):

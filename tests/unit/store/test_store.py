@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import pytest
 
 from modelwright.errors import StoreError, UsageError
 from modelwright.store import Produced, Store
+from modelwright.store._locks import PassingLock
 
 
 def test_what_was_put_is_found_with_roles_and_notes(store, key, tmp_path) -> None:
@@ -252,6 +254,32 @@ def test_the_default_place_follows_the_environment(monkeypatch, tmp_path, key, w
         store.once(key(), writer({"m": b"1"}))
         assert store.stats().path == tmp_path / "elsewhere" / "store"
     assert (tmp_path / "elsewhere" / "store" / "journal.sqlite").exists()
+
+
+def test_no_lock_is_left_of_what_was_made_or_written(store, key, writer, root, tmp_path) -> None:
+    before = {path.name for path in (root / "locks").iterdir()} if root.exists() else set()
+    for number in range(5):
+        made = store.once(key(n=number), writer({"m": b"%d" % number})).artifact
+        store.materialize(made, tmp_path / f"out{number}")
+    left = {path.name for path in (root / "locks").iterdir()} - before
+    assert left <= {"journal.lock", "owners"}
+
+
+def test_a_lock_that_goes_with_its_file_is_still_held_by_one_at_a_time(tmp_path) -> None:
+    inside, most, turns = [], [0], 60
+
+    def work() -> None:
+        for _ in range(turns):
+            with PassingLock(tmp_path / "a.lock"):
+                inside.append(1)
+                most[0] = max(most[0], len(inside))
+                inside.pop()
+
+    with ThreadPoolExecutor(6) as pool:
+        for done in [pool.submit(work) for _ in range(6)]:
+            done.result()
+    assert most == [1]
+    assert not (tmp_path / "a.lock").exists()
 
 
 def test_a_closed_store_leaves_no_temp_file_and_no_owner(root, key, writer) -> None:
