@@ -1,17 +1,21 @@
 """Parts of a model as models of their own: the same numbers as in the whole, with and without their Q/DQ pairs."""
 
+import tomllib
+
 import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
 
 from ep.check.test_check import attention, needs_simulator, vision
+from ep.quantize.test_npu_faults import narrow
 from modelwright.data import DataSource, generate
 from modelwright.stages.check import TargetGate, _part
 from modelwright.stages.check._cut import Cuttable, told
 from modelwright.stages.check._part import TRIES, smallest_part
 from modelwright.stages.check._types import DIFFERS, OPENS
-from modelwright.stages.quantize import QuantizeParams, run_quantize
+from modelwright.stages.check._widths import in_bits
+from modelwright.stages.quantize import QuantizeParams, TensorOverride, run_quantize
 
 
 @pytest.fixture
@@ -104,3 +108,56 @@ def test_a_part_in_double_precision_is_tried_in_floats(tmp_path):
     assert any(operator.startswith("Softmax") for operator in found.operators)
     (way,) = found.avoided_by
     assert (way.how, way.passed) == ("the pass narrow_doubles", True)
+
+
+def unbound(op_type, bits):
+    return None
+
+
+def quantized_types(part):
+    stored = {tensor.name: tensor.data_type for tensor in part.graph.initializer}
+    return {node.input[0]: stored[node.input[2]] for node in part.graph.node if node.op_type == "QuantizeLinear"}
+
+
+def test_a_part_in_another_width_keeps_its_ranges_and_its_answers(quantized):
+    body = [node for node in quantized.operators if node.name in ("body", "sigmoid", "silu")]
+    whole = quantized.part(body)
+    narrow = in_bits(whole, 8, unbound)
+    assert set(narrow.tensors) == {"c", "d", "e"}
+    onnx.checker.check_model(narrow.part)
+    assert {quantized_types(narrow.part)[name] for name in narrow.tensors} == {onnx.TensorProto.UINT8}
+    feeds = generate(quantized.feeds(whole), 0)
+    (one,), (other,) = answers(whole, feeds).values(), answers(narrow.part, feeds).values()
+    noise = np.square(one - other).sum() / np.square(one).sum()
+    assert 1e-7 < noise < 1e-2
+    again = in_bits(narrow.part, 16, unbound)
+    (back,) = answers(again.part, feeds).values()
+    assert np.square(one - back).sum() < np.square(one - other).sum()
+
+
+def test_what_is_as_wide_already_or_has_no_pairs_is_not_tried(quantized):
+    whole = quantized.part(quantized.operators)
+    assert in_bits(whole, 16, unbound) is None
+    assert in_bits(quantized.part(quantized.operators, floats=True), 8, unbound) is None
+
+
+@needs_simulator
+def test_a_part_that_fails_in_16_bits_is_offered_in_8_and_a_build_that_says_so_is_right(tmp_path):
+    """A Swish behind a normalization, of which QNN makes something else in 16 bits."""
+    onnx.save(narrow(), tmp_path / "m.onnx")
+    gate = TargetGate(target="qnn-npu", precision="w8a16")
+
+    def hunt(name, **chosen):
+        (tmp_path / name).mkdir()
+        run_quantize(str(tmp_path / "m.onnx"), str(tmp_path / name), QuantizeParams("w8a16", **chosen), DataSource())
+        found = _part._Hunt(Cuttable(onnx.load(tmp_path / name / "model.onnx")), gate, DIFFERS)
+        found.folder = tmp_path
+        return found
+
+    first = hunt("sixteen")
+    assert first.fails(first.all)
+    eight, floats = first._avoided(first.model.operators)
+    assert (eight.title, eight.passed, floats.title) == ("in 8 bits", True, "left in float")
+    said = tomllib.loads(eight.how.replace("[quantize] ", ""))["overrides"]
+    second = hunt("eight", overrides=tuple(TensorOverride(**item) for item in said))
+    assert second._asked(second.model.model).passed

@@ -14,7 +14,9 @@ from modelwright.data import DataSource
 from modelwright.graph import model_bytes
 from modelwright.stages.check._cut import Cuttable, told
 from modelwright.stages.check._types import OPENS, Avoided, CheckOutcome, FailingPart, TargetGate, kind_of_failure
+from modelwright.stages.check._widths import in_bits
 from modelwright.stages.optimize import narrow_doubles
+from modelwright.targets import parse_target
 from modelwright.worker import RemoteTask, run, task
 
 if TYPE_CHECKING:
@@ -112,8 +114,9 @@ class _Hunt:
         return places, True
 
     def _avoided(self, nodes: Sequence[onnx.NodeProto]) -> tuple[Avoided, ...]:
+        """What keeps the part on integers first."""
         whole, floats = self.model.part(nodes), self.model.part(nodes, floats=True)
-        found = []
+        found = [] if whole is None else self._in_other_widths(whole)
         if whole is not None and floats is not None and len(floats.graph.node) != len(whole.graph.node):
             names = ", ".join(f'"{node.name}"' for node in nodes)
             found.append(self._tried(floats, "left in float", f"[quantize] nodes_to_exclude = [{names}]"))
@@ -122,6 +125,22 @@ class _Hunt:
             how = f"the pass {narrow_doubles.__name__}"
             found.append(self._tried(ir.to_proto(narrow), "in float32 instead of double", how))
         return tuple(one for one in found if one is not None)
+
+    def _in_other_widths(self, whole: onnx.ModelProto) -> list[Avoided | None]:
+        """16 bits, and 8 where those do not pass."""
+        found: list[Avoided | None] = []
+        for bits in (16, 8):
+            other = in_bits(whole, bits, self._fixed_scale)
+            if other is not None and not any(one is not None and one.passed for one in found):
+                items = ", ".join(f'{{tensor = "{name}", dtype = "uint{bits}"}}' for name in other.tensors)
+                found.append(self._tried(other.part, f"in {bits} bits", f"[quantize] overrides = [{items}]"))
+        return found
+
+    def _fixed_scale(self, op_type: str, bits: int) -> tuple[float, int] | None:
+        adapter = parse_target(self.params.target).adapter
+        rules = adapter.tensor_rules(op_type, "int8", f"uint{bits}")
+        said = (rule for rule in rules if rule.tensor == "output" and rule.scale is not None)
+        return next(((rule.scale, rule.zero_point or 0) for rule in said if rule.scale is not None), None)
 
     def _tried(self, part: onnx.ModelProto, title: str, how: str) -> Avoided | None:
         outcome = None if self._spent() else self._asked(part)
