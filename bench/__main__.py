@@ -55,6 +55,7 @@ PROOFS = (
     "catalog_lint",
     "support_review",
     "ship",
+    "site",
     "watch",
 )
 

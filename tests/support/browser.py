@@ -66,6 +66,10 @@ class Browser:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._ask("Emulation.setEmulatedMedia", features=[scheme])
 
+    def before_each_page(self, script: str) -> None:
+        """Runs in every page from now on, before anything of its own does."""
+        self._ask("Page.addScriptToEvaluateOnNewDocument", source=script)
+
     def open(self, path: Path) -> None:
         """Load it; what it complains about from now on is in `complaints`."""
         self.complaints, self._loaded = [], False

@@ -29,7 +29,7 @@ from modelwright.judge import Allowance
 from modelwright.measure import Arm
 from modelwright.models import Source, SourceChoices
 from modelwright.store import Store
-from modelwright.vocabulary import Data, OnProgress, Progress, as_data, silent
+from modelwright.vocabulary import Data, On, OnProgress, Progress, as_data, silent
 
 
 @verb
@@ -53,6 +53,7 @@ def ship(
     waivers: str | Path | None = None,
     runtimes: Sequence[str] = (),
     budget_s: float = 60.0,
+    speed_on: str | On | None = None,
     overwrite: bool = False,
     store: Store | None = None,
     on_progress: OnProgress | None = None,
@@ -60,7 +61,8 @@ def ship(
     """A package for machines that nobody here owns: a variant for each target, selectors, and six gates.
 
     Each variant is built as `build` would, opened and run here and in each of `runtimes`, and compared with the CPU
-    variant. `budget_s` is for each comparison of speed with that. `waivers` is a file that says which gates need not
+    variant. `budget_s` is for each comparison of speed with that; with `speed_on` both are timed on that worker of a
+    cluster, which has the devices. `waivers` is a file that says which gates need not
     hold, why, and until which day. The package is written also when a gate says no: it is marked (`passed`).
     """
     tell = on_progress or silent
@@ -94,15 +96,15 @@ def ship(
             waivers=excused,
             overwrite=overwrite,
         )
-        result = answered(asked, _Racing(budget_s, place, tell), place, tell)
+        result = answered(asked, _Racing(budget_s, speed_on, place, tell), place, tell)
     return kept(result, refs=() if built.record_id is None else (built.record_id,))
 
 
 class _Racing:
-    """Each variant against the CPU variant, where somebody has its device."""
+    """Each variant against the CPU variant, where somebody has its device: a worker that was named, or this machine."""
 
-    def __init__(self, budget_s: float, store: Store, tell: OnProgress) -> None:
-        self._budget_s, self._store, self._tell = budget_s, store, tell
+    def __init__(self, budget_s: float, on: str | On | None, store: Store, tell: OnProgress) -> None:
+        self._budget_s, self._on, self._store, self._tell = budget_s, on, store, tell
 
     def __call__(self, draft: PackageDraft, trials: Sequence[VariantTrial]) -> dict[str, SpeedAnswer]:
         base = cpu_variant(draft.variants)
@@ -116,6 +118,9 @@ class _Racing:
         timed = [trial for trial in ran if not trial.simulated]
         if base is None:
             return SpeedAnswer(None, "not run: there is no CPU variant to be faster than")
+        if self._on is not None:
+            self._tell(Progress(f"timing {one.target} beside {base.target} on another machine"))
+            return self._raced(draft, base, one, HERE)
         if not timed:
             what = "only a simulator was here, and its times mean nothing" if ran else "nobody here has its device"
             return SpeedAnswer(None, f"not run: {what}")
@@ -130,8 +135,8 @@ class _Racing:
         ]
         try:
             found = compare(
-                arms, budget_s=self._budget_s, allow_different=True, operators=False, store=self._store,
-                on_progress=self._tell,
+                arms, budget_s=self._budget_s, allow_different=True, operators=False, on=self._on,
+                store=self._store, on_progress=self._tell,
             )  # fmt: skip
         except WrightError as error:
             return SpeedAnswer(None, f"not run: {error.problem}: {error.cause}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from modelwright.cli._call import Answering, VerbCall, answer, kept_lines
+from modelwright.cli._cluster import on_options
 from modelwright.cli._completing import precision_names, runtime_names
 from modelwright.cli._data import data_options
 from modelwright.cli._exits import CANNOT_TELL, NO
@@ -25,6 +26,7 @@ from modelwright.cli._types import Duration
 if TYPE_CHECKING:
     from modelwright.answers.ship import ShipResult
     from modelwright.targets import Target
+    from modelwright.vocabulary import On
 
 
 @click.command("ship")
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Time for each comparison of a variant with the one for CPUs.",
 )
+@on_options
 @limit_options
 @verb_options
 def command(
@@ -61,6 +64,7 @@ def command(
     targets: tuple[Target, ...] | None,
     dims: tuple[str, ...],
     about: dict[str, Any],
+    on: On | None,
     out: Output,
     **said: Any,
 ) -> int:
@@ -68,14 +72,15 @@ def command(
 
     Every variant is built, checked, opened and run, here and in each --runtime, and compared with the one for CPUs.
     The selectors in the package (Python, C++, C#) need onnxruntime and nothing else: they check each file by its
-    digest, take the first variant that the machine can run, and say why.
+    digest, take the first variant that the machine can run, and say why. With --on the variants are timed on that
+    worker of a cluster, which has the devices; everything else is asked here.
 
     Six gates: complete with a variant for any CPU, accurate, no slower than that one on its device, real inputs without
     NaN, variants agree, the fallback chain works. Exit 1 when a gate says no or its waiver is over, 6 when one could
     not be asked and is not waived.
     """
     wanted = [str(target) for target in targets or ()] or ["cpu"]
-    call = VerbCall("ship", model, wanted, **said, dims=parse_dims(dims) or None, **about)
+    call = VerbCall("ship", model, wanted, **said, speed_on=on, dims=parse_dims(dims) or None, **about)
     return answer(call, out, Answering(code=_code, progress=kept_lines))
 
 

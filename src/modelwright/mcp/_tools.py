@@ -12,7 +12,9 @@ from modelwright._dataclass import dataclass
 from modelwright.errors import UsageError, did_you_mean
 
 # Of this process, of a cluster, or of a screen: nothing that a caller of a server has.
-_WITHHELD = frozenset({"store", "on_progress", "watch", "on", "scheduler", "tls", "runtime", "trace_chrome", "workers"})
+_WITHHELD = frozenset(
+    {"store", "on_progress", "watch", "on", "speed_on", "scheduler", "tls", "runtime", "trace_chrome", "workers"}
+)
 # What need not hold is for a person to say.
 _OF_A_PERSON = frozenset({"waivers"})
 

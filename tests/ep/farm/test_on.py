@@ -124,3 +124,16 @@ def test_a_search_is_done_there(xelite, model):
     found = mw.tune(model, "cpu", axes=["level"], budget_s=20, on=xelite)
     assert found.measured_on == "xelite"
     assert found.champion
+
+
+def test_the_speed_of_what_is_shipped_is_asked_of_the_worker_that_has_the_device(xelite, model, tmp_path):
+    """This worker has a simulator, which it says itself: no time of it is a verdict."""
+    said = []
+    found = mw.ship(
+        model, ["cpu", "qnn-npu:soc=x-elite"], output=tmp_path / "package", data="random", budget_s=2, speed_on=xelite,
+        on_progress=lambda one: said.append(one.message),
+    )  # fmt: skip
+    timed = [words for words in said if words and words.startswith("timing qnn-npu")]
+    assert [words.endswith("beside cpu on another machine") for words in timed] == [True]
+    (row,) = (row for row in found.gates if row.gate == "speed")
+    assert (row.passed, "is simulated" in row.reason) == (None, True)

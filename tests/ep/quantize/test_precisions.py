@@ -265,3 +265,22 @@ def test_weights_the_quantizer_has_no_rule_for_get_their_bits_too(tmp_path, make
         return {"x": np.random.default_rng(index).standard_normal(shape).astype(np.float32)}
 
     assert parity(source, work / "model.onnx", feed) > 0.9
+
+
+def test_what_several_float_operators_read_is_cast_for_them_once(tmp_path):
+    """One constant for an operator in float16 and for two that stay float (`Max`)."""
+    nodes = [
+        onnx.helper.make_node("Mul", ["x", "c"], ["m"], name="m"),
+        onnx.helper.make_node("Max", ["m", "c"], ["a"], name="a"),
+        onnx.helper.make_node("Max", ["a", "c"], ["b"], name="b"),
+        onnx.helper.make_node("Add", ["b", "m"], ["y"], name="y"),
+    ]
+    ends = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, 4]) for name in ("x", "y")]
+    stored = [onnx.numpy_helper.from_array(np.array([1, -2, 3, 0.5], np.float32), "c")]
+    graph = onnx.helper.make_graph(nodes, "g", ends[:1], ends[1:], stored)
+    proto = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=9)
+    path, work = saved(proto, tmp_path), tmp_path / "work"
+    work.mkdir()
+    run_quantize(path, str(work), QuantizeParams("fp16"), None)
+    sample = {"x": np.array([[1, 2, -3, 4]], np.float32)}
+    assert np.allclose(outputs(path, sample), outputs(work / "model.onnx", sample), rtol=1e-2)

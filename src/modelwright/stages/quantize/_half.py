@@ -60,6 +60,7 @@ def convert_to_half(
             op_block_list=blocked,
             node_block_list=alone,
         )
+    _drop_twins(converted.graph, before)
     _drop_round_trips(converted.graph, before)
     for tensor in converted.graph.initializer:
         weight = streamed.get(tensor.name)
@@ -115,6 +116,18 @@ def _around_pairs(model: onnx.ModelProto) -> Iterable[str]:
     for node in model.graph.node:
         if node.op_type not in _PAIRS and (from_pair.intersection(node.input) or into_pair.intersection(node.output)):
             yield node.name
+
+
+def _drop_twins(graph: onnx.GraphProto, before: set[str]) -> None:
+    """The converter casts what several blocked nodes read once for each of them, under one name."""
+    seen: set[str] = set()
+    for index in reversed(range(len(graph.node))):
+        node = graph.node[index]
+        if node.op_type != "Cast" or node.name in before:
+            continue
+        if node.output[0] in seen:
+            del graph.node[index]
+        seen.add(node.output[0])
 
 
 def _drop_round_trips(graph: onnx.GraphProto, before: set[str]) -> None:
