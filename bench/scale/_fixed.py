@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from bench.scale._bare import OPTIMIZE
 from bench.scale._models import heavy
-from bench.scale._places import Row, beside, place
+from bench.scale._places import Cost, Place, Row, beside, in_turns, place
 
 
 def warm() -> Row:
@@ -21,6 +23,13 @@ def warm() -> Row:
 def small() -> Row:
     with place() as here:
         model = heavy(here.folder / "model.onnx", 100)
-        bare = here.bare(OPTIMIZE, model, here.folder / "optimized.onnx", "inside")
-        ours = here.wright("build", model, "--target", "cpu", "-o", here.folder / "out")
+        bare, ours = in_turns(
+            lambda: here.bare(OPTIMIZE, model, here.folder / "optimized.onnx", "inside"), lambda: _built(here, model), 3
+        )
         return {**beside(ours, bare), "limits": {"cpu_ratio": 2.0}}
+
+
+def _built(here: Place, model: Path) -> Cost:
+    """Into an empty store."""
+    here.forget()
+    return here.wright("build", model, "--target", "cpu", "-o", here.folder / "out", "--overwrite")

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from datetime import date, timedelta
 
 import pytest
@@ -190,3 +192,14 @@ def test_a_recipe_of_the_catalogue_is_used_by_name_and_by_content(catalog, caplo
     assert "catalog:tiny_bert is about another model" in caplog.text
     with pytest.raises(UsageError, match="no entry 'tiny_brt'"):
         mw.plan(own, recipe="catalog:tiny_brt", random_weights=True)
+
+
+def test_a_build_that_looks_a_recipe_up_imports_nothing_that_judges_catalogues() -> None:
+    """Half a hundred modules, in every command that builds."""
+    code = (
+        "import sys, modelwright.api.build; "
+        "found = {'modelwright.support', 'modelwright.recipes._lint', 'numpy', 'onnx'} & set(sys.modules); "
+        "sys.exit(f'imported {found}' if found else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
