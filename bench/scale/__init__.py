@@ -18,7 +18,7 @@ from bench.scale._nodes import nodes
 from bench.scale._places import Row
 from bench.scale._samples import evaluation
 from bench.scale._store import store
-from bench.scale._weights import eight, external, int4
+from bench.scale._weights import eight, external, int4, streams
 from bench.written import read, write
 
 ROWS: Mapping[str, Callable[[], Row]] = {
@@ -29,6 +29,7 @@ ROWS: Mapping[str, Callable[[], Row]] = {
     "quantize": lambda: nodes("quantize", 0.3),
     "small": small,
     "int4": int4,
+    "streams": streams,
     "eight": eight,
     "decoder": decoder,
     "eval": evaluation,

@@ -10,10 +10,13 @@ from pathlib import Path
 
 from modelwright._dataclass import dataclass
 from modelwright.errors import WrightError
+from modelwright.graph import model_bytes, shared, stored_weights
 from modelwright.models import HfSource, OnnxSource, weight_files
 from modelwright.pipeline._plan import PlannedStage
 from modelwright.pipeline._recipe import Recipe
 from modelwright.stages import export as exporting
+from modelwright.stages.quantize import steps_of
+from modelwright.stages.validate import LARGE_BYTES
 from modelwright.worker import run
 
 UNCERTAINTY = 0.2
@@ -22,6 +25,9 @@ _FLOAT_BYTES = 4
 # Measured on decoders of 0.2 B and 3 B parameters: torch and transformers themselves, and beside the weights the
 # answers of PyTorch and of the graph, compared in double precision.
 _TORCH_BYTES, _EXPORT_SHARE = 600_000_000, 1.1
+# Measured on models of 0.5 to 2.5 GB: the tool and its worker; and of 4-bit weights, what a session makes of them.
+_TOOL_BYTES, _SESSION_SHARE, _INT4_SHARE = 105_000_000, 2.0, 0.15625
+_ONLY_EARLIER = "nothing is known about these stages but what earlier runs of theirs took"
 _LENGTH_BYTES, _LONGEST_HEADER = 8, 100_000_000
 
 
@@ -42,7 +48,22 @@ def peak_of(source: OnnxSource | HfSource, recipe: Recipe, steps: Sequence[Plann
         return MemoryNeed(0, "nothing would run")
     if "export" in left and isinstance(source, HfSource):
         return _of_export(source, recipe)
-    return MemoryNeed(None, "nothing is known about these stages but what earlier runs of theirs took")
+    return _of_stream(source, recipe) if isinstance(source, OnnxSource) else MemoryNeed(None, _ONLY_EARLIER)
+
+
+def _of_stream(source: OnnxSource, recipe: Recipe) -> MemoryNeed:
+    """A large model whose weights are read where they lie; smaller ones are simply loaded."""
+    kinds = {step.kind for step in steps_of(recipe.quantize.precision)} if recipe.quantize is not None else {"none"}
+    if not kinds <= {"none", "fp16", "int4"} or recipe.compile is not None or recipe.check is not None:
+        return MemoryNeed(None, _ONLY_EARLIER)
+    size, weights = model_bytes(source.path), stored_weights(shared(source.path))
+    if size < LARGE_BYTES or not weights:
+        return MemoryNeed(None, _ONLY_EARLIER)
+    if "int4" in kinds:
+        held = _TOOL_BYTES + round(_SESSION_SHARE * _INT4_SHARE * size)
+        return MemoryNeed(held, "onnxruntime holds the 4-bit weights twice while it is compared with the model")
+    largest = (weights[0].size_bytes or 0) if "fp16" in kinds else 0
+    return MemoryNeed(_TOOL_BYTES + largest, "weights stay in their files, and one after the other is read")
 
 
 def _of_export(source: HfSource, recipe: Recipe) -> MemoryNeed:

@@ -47,7 +47,8 @@ class NotBound(ExecutionError):
 class SessionSpec:
     """How to open a session, beside the model and the target. The defaults are what a user gets.
 
-    `allow_unused` takes a session whose EP has no node of the model for an answer; otherwise it is an error.
+    `allow_unused` takes a session whose EP has no node of the model for an answer; otherwise it is an error. `frugal`
+    computes every value right before it is needed and frees it right after: less memory, more time.
     """
 
     threads: int | None = None
@@ -57,6 +58,7 @@ class SessionSpec:
     graph_optimization: GraphOptimization = "all"
     allow_unused: bool = False
     log_severity: int = 2
+    frugal: bool = False
     plugin: Plugin | None = None
 
     def __post_init__(self) -> None:
@@ -140,6 +142,9 @@ def session_options(binding: Binding, spec: SessionSpec) -> Any:
     options.inter_op_num_threads = 1
     options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, _LEVELS[spec.graph_optimization])
     options.log_severity_level = spec.log_severity
+    if spec.frugal:
+        options.execution_order = ort.ExecutionOrder.PRIORITY_BASED
+        options.enable_cpu_mem_arena = options.enable_mem_pattern = False
     if spec.profile_prefix is not None:
         options.enable_profiling = True
         options.profile_file_prefix = spec.profile_prefix

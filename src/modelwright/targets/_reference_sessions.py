@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
-from modelwright.graph import facts, shared, summary, with_weights_in_place
+from modelwright.graph import Graph, facts, shared, summary, with_weights_in_place
 from modelwright.targets._binding import SessionSpec
 from modelwright.targets._session import BoundSession, ModelBytes, open_session
 from modelwright.targets._target import parse_target
 
-_IN_BLOCKS = "MatMulNBits"
+_IN_BLOCKS, _HALF = "MatMulNBits", "float16"
 _INTEGER = ("QLinear", "QGemm", "QAttention", "MatMulInteger", "ConvInteger", "DynamicQuantize")
 _EXACT = {"session.x64quantprecision": "1", "session.intra_op.allow_spinning": "0"}
 
@@ -26,15 +27,29 @@ def open_as_meant(path: str | Path) -> BoundSession:
     return open_exact(path) if integers else open_as_written(path)
 
 
-def open_as_written(path: str | Path) -> BoundSession:
+def open_as_written(path: str | Path, *, to_run: bool = True) -> BoundSession:
     """On the CPU, without graph optimization. For a run or two it is cheaper not to copy or repack the weights, but
     for those in blocks: without, every run unpacks all of them to floats."""
     graph = shared(path)
-    blocks = any(op.op_type == _IN_BLOCKS for op in summary(graph).ops)
+    blocks = to_run and any(op.op_type == _IN_BLOCKS for op in summary(graph).ops)
+    packing = {"session.disable_prepacking": "0" if blocks else "1"}
+    return _in_place(graph, SessionSpec(graph_optimization="disabled", config=packing))
+
+
+def open_lean(path: str | Path) -> BoundSession:
+    """On the CPU, with the weights left in their files. Optimized as for a user, but for those of a half-precision
+    model: the CPU has no kernels for it, and onnxruntime would keep a float copy of every weight."""
+    graph = shared(path)
+    half = any(total.dtype == _HALF for total in summary(graph).weights)
+    unpacked = {"session.disable_prepacking": "1"}
+    return _in_place(graph, SessionSpec(config=unpacked, graph_optimization="disabled" if half else "all", frugal=half))
+
+
+def _in_place(graph: Graph, spec: SessionSpec) -> BoundSession:
     config = {
+        **(spec.config or {}),
         "session.model_external_initializers_file_folder_path": str(graph.folder),
-        "session.disable_prepacking": "0" if blocks else "1",
         "session.intra_op.allow_spinning": "0",
     }
     model = ModelBytes(with_weights_in_place(graph).SerializeToString())
-    return open_session(model, parse_target("cpu"), SessionSpec(graph_optimization="disabled", config=config))
+    return open_session(model, parse_target("cpu"), replace(spec, config=config))

@@ -5,6 +5,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.capi._pybind_state import quantize_matmul_4bits
+from onnxruntime.transformers.float16 import convert_np_to_float16
 
 from ep.quantize.test_precisions import parity
 from modelwright.errors import InputError
@@ -12,6 +13,7 @@ from modelwright.graph import _streamed as streaming
 from modelwright.graph import external_data, load
 from modelwright.stages.quantize import QuantizeParams, run_quantize
 from modelwright.stages.quantize._blocks import pack_symmetric
+from modelwright.stages.quantize._half import _Clipping
 
 
 def onnxruntimes_own(matrix, size):
@@ -104,6 +106,15 @@ def test_every_weight_is_written_once_beside_the_model_or_in_it(tmp_path, monkey
 def test_a_weight_that_is_no_number_is_refused_where_it_lies(tmp_path, word):
     with pytest.raises(InputError, match="weight matrix holds NaN"):
         run_quantize(tied(tmp_path, broken=True), str(tmp_path), QuantizeParams(word), None)
+
+
+def test_halves_are_bit_for_bit_those_of_the_converter():
+    rng = np.random.default_rng(0)
+    scales = rng.choice([1e-9, 1e-8, 3e-8, 1e-5, 1, 60000, 1e5, 1e30], (300, 40))
+    values = (rng.standard_normal((300, 40)) * scales).astype(np.float32)
+    values[0, :4] = 0, -0.0, np.inf, -np.inf
+    made, wanted = _Clipping().half("w", values), convert_np_to_float16(values)
+    np.testing.assert_array_equal(made.view(np.uint16), wanted.view(np.uint16))
 
 
 def test_fp16_counts_what_it_moves_in_weights_that_stay_in_files(tmp_path):

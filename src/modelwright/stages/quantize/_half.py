@@ -91,22 +91,25 @@ class _Clipping:
     def total(self) -> Clipped:
         return Clipped(self._large, self._small)
 
-    def count(self, values: NDArray[Any]) -> None:
+    def count(self, values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Which of them are too large and which too small for float16."""
         size = np.abs(values)
-        self._large += int(np.count_nonzero((size > _LARGEST) & np.isfinite(size)))
-        self._small += int(np.count_nonzero((size > 0) & (size < _SMALLEST)))
+        large = (size > _LARGEST) & np.isfinite(size)
+        small = (size > 0) & (size < _SMALLEST)
+        self._large += int(np.count_nonzero(large))
+        self._small += int(np.count_nonzero(small))
+        return large, small
 
     def half(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
-        """What the converter does to weights in memory. Few have anything to move, so that is asked first."""
-        size = np.abs(values)
-        if np.isnan(largest := size.max(initial=0)):
+        """What the converter does to weights in memory, without its many copies of them."""
+        if np.isnan(values).any():
             raise broken(name)
-        smallest = size.min(initial=1, where=size > 0)
-        if largest <= _LARGEST and smallest >= _SMALLEST:
-            return values.astype(np.float16)
-        self.count(values)
-        moved: NDArray[Any] = float16.convert_np_to_float16(np.array(values))
-        return moved
+        large, small = self.count(values)
+        with np.errstate(over="ignore"):
+            made: NDArray[Any] = values.astype(np.float16)
+        for beyond, nearest in ((large, _LARGEST), (small, _SMALLEST)):
+            made[beyond] = np.copysign(np.float16(nearest), values[beyond])
+        return made
 
 
 def _around_pairs(model: onnx.ModelProto) -> Iterable[str]:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy_names
 from modelwright.stages.validate._types import (
+    LARGE_BYTES,
     UNKNOWN,
     VALIDATE,
     Fidelity,
@@ -37,6 +38,7 @@ else:
     )
 
 __all__ = [
+    "LARGE_BYTES",
     "UNKNOWN",
     "VALIDATE",
     "Asked",

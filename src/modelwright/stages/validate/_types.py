@@ -33,6 +33,11 @@ _TOP1 = {"fp32": 1.0, "fp16": 0.99, "w16a16": 0.98, "w8a16": 0.95}
 _TOP1_OTHER = 0.90
 
 
+# Float products give the same numbers from weights in either order: for a few runs a second copy of a large model, in
+# the order that is fastest or in the type that the CPU computes in, is not worth its memory.
+LARGE_BYTES = 1 << 30
+
+
 @dataclass(frozen=True)
 class ValidateParams:
     """`samples` is how many are used at most; a large model gets fewer.

@@ -14,14 +14,14 @@ from modelwright.graph import facts, model_bytes, shared
 from modelwright.metrics import leaves
 from modelwright.stages.validate._listed import picked_outputs
 from modelwright.stages.validate._outputs import Asked, Outputs, parity
-from modelwright.stages.validate._types import CLOSE, Fidelity, Kernels, OutputParity, Way
+from modelwright.stages.validate._types import CLOSE, LARGE_BYTES, Fidelity, Kernels, OutputParity, Way
 from modelwright.targets import (
     CALM,
     BoundSession,
-    SessionSpec,
     open_as_meant,
     open_as_written,
     open_exact,
+    open_lean,
     open_session,
     parse_target,
     products_saturate,
@@ -34,10 +34,6 @@ if TYPE_CHECKING:
 else:
     ort = lazy("onnxruntime")
 
-# Float products give the same numbers from weights in either order: for a few runs a second copy of a large model, in
-# the order that is fastest, is not worth its memory.
-_UNPACKED = SessionSpec(config={**(CALM.config or {}), "session.disable_prepacking": "1"})
-_LARGE = 1 << 30
 # Less than this is rounding: the two ways add up in another order.
 _MUCH_DB = 3.0
 # Of the weights that all runs together read, and of the answers that are kept; a few samples there are always.
@@ -73,8 +69,9 @@ def both_ways(candidate: str, reference: str, asked: Asked) -> Ways:
     feeds, gate, count = asked.feeds, asked.gate, len(wanted)
     progress("running the artifact", 0.4)
     quantized = facts(candidate).quantized
-    spec = CALM if quantized or model_bytes(candidate) < _LARGE else _UNPACKED
-    executed = parity(wanted, _answers(open_session(candidate, parse_target("cpu"), spec), feeds), asked)
+    large = not quantized and max(map(model_bytes, (candidate, reference))) >= LARGE_BYTES
+    session = open_lean(candidate) if large else open_session(candidate, parse_target("cpu"), CALM)
+    executed = parity(wanted, _answers(session, feeds), asked)
     if not quantized:
         alone = Fidelity(None, None, "nothing is quantized")
         return Ways(executed, "as executed", fidelity(executed), alone, samples=count, engine=_engine())
