@@ -3,16 +3,19 @@
 Every row is a static w8a8 graph as the recipe for `qnn-npu` makes it (8-bit weights, a pair for every tensor of the
 scope) from the same float graph and samples, computed as it is written: `float` leaves operators between products
 float, `8 bits` gives all that QNN computes on integers 8, `16 bits` gives them 16 with the products at 8 (what `scope =
-"qnn"` does). SQNR is over the first output of 40 held-out samples; the drop of the task's metric has 95 % bounds of
-resampled pairs. `python -m bench.npu_widths [MODEL …]` writes `bench/results/npu_widths.json`, model by model.
+"qnn"` does), `noisy products` also 16 to the few products that make most of the noise (`wide_where_noisy`, what a recipe
+says). SQNR is over the first output of 40 held-out samples; the drop of the task's metric has 95 % bounds of resampled
+pairs; `cpu_s` is the CPU time of the stage. `python -m bench.npu_widths [MODEL …]` writes
+`bench/results/npu_widths.json`, model by model.
 """
 
 from __future__ import annotations
 
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +49,7 @@ def variants() -> Mapping[str, QuantizeParams]:
         "float": BASE,
         "8 bits": replace(BASE, op_types=tuple(sorted({*taken.integers, *WORKING, *MOVING}))),
         "16 bits": replace(BASE, scope="qnn"),
+        "noisy products": replace(BASE, scope="qnn", wide_where_noisy=True),
     }
 
 
@@ -58,7 +62,9 @@ def _rows(trained: Trained, folder: Path) -> dict[str, Any]:
     for number, (name, params) in enumerate(variants().items()):
         work = folder / str(number)
         work.mkdir()
+        began = time.process_time()
         outcome = run_quantize(str(whole), str(work), params, DataSource(calibration))
+        spent = time.process_time() - began
         after = _as_written(work / "model.onnx")
         lost = drop(trained, scores, trained.score(after))
         found[name] = {
@@ -66,6 +72,9 @@ def _rows(trained: Trained, folder: Path) -> dict[str, Any]:
             "drop": [round(value, 4) for value in (lost.drop, lost.low, lost.high)],
             "measured": outcome.measured,
             "between": outcome.between,
+            "bytes": outcome.output_bytes,
+            "cpu_s": round(spent, 2),
+            "widened": None if outcome.widened is None else asdict(outcome.widened),
         }
         sys.stderr.write(f"{trained.name}: {name}: {found[name]}\n")
     return found
