@@ -3,8 +3,8 @@
 Every row is a static w8a8 graph as the recipe for `qnn-npu` makes it (8-bit weights, a pair for every tensor of the
 scope) from the same float graph and samples, computed as it is written: `float` leaves operators between products
 float, `8 bits` gives all that QNN computes on integers 8, `16 bits` gives them 16 with the products at 8 (what `scope =
-"qnn"` does), `noisy products` also 16 to the few products that make most of the noise (`wide_where_noisy`, what a recipe
-says). SQNR is over the first output of 40 held-out samples; the drop of the task's metric has 95 % bounds of resampled
+"qnn"` does), `noisy products` also 16 to the few products that make most of the noise (`wide_where_noisy`, as recipes
+say). SQNR is over the first output of 40 held-out samples; the drop of the task's metric has 95 % bounds of resampled
 pairs; `cpu_s` is the CPU time of the stage. `python -m bench.npu_widths [MODEL …]` writes
 `bench/results/npu_widths.json`, model by model.
 """

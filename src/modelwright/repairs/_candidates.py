@@ -24,7 +24,7 @@ from modelwright.plans import ModelInput, Node, StageResult, model_paths, run_no
 from modelwright.repairs._nodes import DiagnoseParams, diagnose_node, name_node, place_node, score_node
 from modelwright.repairs._score import TOP1, HalfScore, ScoreParams, time_models
 from modelwright.repairs._types import FixOptions, FixScore
-from modelwright.stages.quantize import QuantizeParams, all_named
+from modelwright.stages.quantize import QuantizeOutcome, QuantizeParams, TensorOverride, all_named
 from modelwright.store import Store
 from modelwright.vocabulary import Data, OnProgress, Progress
 from modelwright.worker import Worker
@@ -46,7 +46,8 @@ class Pieces:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A quantized model; `problem` says why there is none."""
+    """A quantized model; `problem` says why there is none. `params` have the widths that were found by measuring: what
+    differs from it differs by what was asked for."""
 
     params: QuantizeParams
     number: int
@@ -109,7 +110,11 @@ class Candidates:
         return "limit on builds" if self.builds >= self.options.max_builds else "time budget"
 
     def knows(self, params: QuantizeParams) -> bool:
-        return params in self._made
+        return params in self._made or self._known(params) is not None
+
+    def _known(self, params: QuantizeParams) -> Candidate | None:
+        """By what it is, whatever was asked for."""
+        return next((item for item in self._made.values() if item.params == params), None)
 
     @property
     def base_bytes(self) -> int:
@@ -132,6 +137,8 @@ class Candidates:
 
     def make(self, params: QuantizeParams) -> Candidate:
         """Quantize with these parameters; what the stage refuses becomes a candidate with a problem."""
+        if (known := self._known(params)) is not None:
+            return known
         if params not in self._made:
             found = self._quantized(params, self.builds + 1)
             if found.problem is not None and not self._made:
@@ -245,7 +252,7 @@ class Candidates:
         except (InputError, ExecutionError) as error:
             return Candidate(params, number, None, f"{error.problem} ({error.cause})")
         self.from_store += not done.produced
-        return Candidate(params, number, done.model)
+        return Candidate(_settled_widths(params, done.outcome), number, done.model)
 
     def _pair(self, candidate: Candidate) -> dict[str, ModelInput]:
         assert candidate.model is not None
@@ -279,3 +286,12 @@ class Candidates:
 
     def _run(self, node: Node[P, O]) -> StageResult[O]:
         return run_node(self._store, node, on_progress=self.say, worker=None if node.stage.alone else self._worker)
+
+
+def _settled_widths(params: QuantizeParams, outcome: QuantizeOutcome) -> QuantizeParams:
+    """What was chosen is said, and is not chosen again."""
+    if not params.wide_where_noisy:
+        return params
+    tensors = () if outcome.widened is None else outcome.widened.tensors
+    wide = tuple(TensorOverride(name, "uint16") for name in tensors)
+    return replace(params, overrides=(*params.overrides, *wide), wide_where_noisy=False)

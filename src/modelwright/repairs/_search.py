@@ -76,6 +76,7 @@ def fix(
 
 def _fix(tried: Candidates, params: QuantizeParams, options: FixOptions) -> FixResult:
     start = tried.make(params)
+    params = start.params
     nothing = _Found((), start, met=False, minimal=False)
     # Where what is asked cannot be proven, what holds on these samples is better than nothing; it is said to be open.
     for surely in (True, False) if tried.provable else (False,):

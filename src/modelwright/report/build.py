@@ -181,9 +181,10 @@ def _quantize(outcome: QuantizeOutcome) -> str:
     data = outcome.calibration
     if data is None:
         return f"measured {outcome.measured}{_gains(outcome)}"
+    wide = "" if outcome.widened is None else f"; {outcome.widened.words}"
     kind = "RANDOM inputs, accuracy on real data unknown" if data.random else data.kind
     few = "; FEW samples, 32 to 128 would do" if data.few else ""
-    return f"measured {outcome.measured}, {data.samples} samples from {kind}{few}{_gains(outcome)}"
+    return f"measured {outcome.measured}, {data.samples} samples from {kind}{few}{wide}{_gains(outcome)}"
 
 
 def _gains(outcome: QuantizeOutcome) -> str:

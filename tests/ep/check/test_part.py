@@ -8,7 +8,7 @@ import onnxruntime as ort
 import pytest
 
 from ep.check.test_check import attention, needs_simulator, vision
-from ep.quantize.test_npu_faults import narrow
+from ep.quantize.faults import narrow
 from modelwright.data import DataSource, generate
 from modelwright.stages.check import TargetGate, _part
 from modelwright.stages.check._cut import Cuttable, told

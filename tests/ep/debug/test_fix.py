@@ -13,6 +13,7 @@ import pytest
 
 from ep.debug.left_out import nothing_can_be_left_out
 from ep.debug.nets import batch, chain, deep, planted_outlier, write_samples
+from ep.quantize.graphs import residual
 from ep.quantize.test_best import network, tied_rows
 from modelwright.data import DataSource
 from modelwright.diagnosis._match_view import view
@@ -23,7 +24,7 @@ from modelwright.pipeline import Recipe, build
 from modelwright.repairs import FixInterrupted, FixOptions, Promotion, cannot_saturate
 from modelwright.repairs import fix as search
 from modelwright.repairs._actions import combined
-from modelwright.stages.quantize import QuantizeParams, run_quantize
+from modelwright.stages.quantize import QuantizeParams, TensorOverride, run_quantize
 from modelwright.store import Store
 from modelwright.targets import parse_target, products_saturate
 from modelwright.vocabulary import Data
@@ -169,6 +170,22 @@ def test_placement_on_the_target_is_counted(tmp_path):
     assert before.partitions == 1
     assert after.partitions is not None
     assert after.left_nodes is not None
+
+
+def test_the_widths_that_were_measured_are_those_of_every_candidate(tmp_path):
+    """Chosen once: a candidate that raises something else keeps them."""
+    model = saved(tmp_path, residual(True))
+    np.savez(tmp_path / "rows.npz", x=np.random.default_rng(0).standard_normal((16, 8, 16)).astype(np.float32))
+    data = Data(str(tmp_path / "rows.npz"))
+    params = QuantizeParams("w8a8", samples=16, pairs="all", scope="qnn", wide_where_noisy=True)
+    options = FixOptions(data=replace(data, samples=16), target_sqnr=99.0, max_builds=12, raise_to="16bit")
+    result = fix(model, recipe(params, data), options)
+    tried = [row.choose.sqnr_db for row in (*result.rows[1:], *result.front) if row.choose is not None]
+    assert len(tried) > 1
+    # Without them it has 8 dB.
+    assert min(tried) > 20
+    assert TensorOverride("p4", "uint16") in result.quantize.overrides
+    assert not result.quantize.wide_where_noisy
 
 
 def test_an_operator_that_is_raised_is_left_out_by_its_name(tmp_path):

@@ -8,6 +8,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+# Of the residual model: channels, products, and which of them may be loud.
+WIDTH, BLOCKS, LOUD = 16, 10, 4
+
 
 class Builder:
     """Nodes and seeded weights, named in order."""
@@ -120,3 +123,21 @@ def image(index: int) -> dict[str, np.ndarray]:
 def tokens(index: int, seq: int = 16, vocab: int = 100) -> dict[str, np.ndarray]:
     ids = np.random.default_rng(index).integers(0, vocab, (1, seq))
     return {"input_ids": ids, "attention_mask": np.ones((1, seq), np.int64)}
+
+
+def residual(loud: bool) -> onnx.ModelProto:
+    """Ten products, each added to what it reads. One channel of a `loud` one is 400 times the others, which a factor
+    behind it takes back: 8 bits for that tensor leave nothing of the others."""
+    make = Builder(2)
+    x = "x"
+    for place in range(BLOCKS):
+        weight = (make.rng.standard_normal((WIDTH, WIDTH)) * 0.2).astype(np.float32)
+        factor = np.full(WIDTH, 0.5, np.float32)
+        if loud and place == LOUD:
+            weight[:, 3] *= 400
+            factor[3] /= 400
+        product = make.add("MatMul", [x, make.constant(f"w{place}", weight)], f"p{place}")
+        scaled = make.add("Mul", [product, make.constant(f"f{place}", factor)], f"m{place}")
+        x = make.add("Add", [x, scaled], f"x{place}")
+    value = helper.make_tensor_value_info
+    return make.model([value("x", 1, [1, 8, WIDTH])], [value(x, 1, [1, 8, WIDTH])])

@@ -8,37 +8,20 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
+import rich.console
 
 import modelwright as mw
-from ep.quantize.graphs import Builder, saved
+from ep.quantize.graphs import BLOCKS, LOUD, WIDTH, residual, saved
 from ep.quantize.test_npu import ask
 from modelwright.data import DataSource
+from modelwright.report.build import render_builds
 from modelwright.stages.quantize import QuantizeParams, TensorOverride, run_quantize
 from modelwright.stages.quantize._check import narrow_products
 from modelwright.store import Store
 from modelwright.vocabulary import Data
 
 pytest.importorskip("onnxruntime_qnn")
-WIDTH, BLOCKS, LOUD = 16, 10, 4
 PARAMS = QuantizeParams("w8a8", samples=16, pairs="all", scope="qnn", wide_where_noisy=True)
-
-
-def residual(loud: bool) -> onnx.ModelProto:
-    """Ten products, each added to what it reads. One channel of a `loud` one is 400 times the others, which a factor
-    behind it takes back: 8 bits for that tensor leave nothing of the others."""
-    make = Builder(2)
-    x = "x"
-    for place in range(BLOCKS):
-        weight = (make.rng.standard_normal((WIDTH, WIDTH)) * 0.2).astype(np.float32)
-        factor = np.full(WIDTH, 0.5, np.float32)
-        if loud and place == LOUD:
-            weight[:, 3] *= 400
-            factor[3] /= 400
-        product = make.add("MatMul", [x, make.constant(f"w{place}", weight)], f"p{place}")
-        scaled = make.add("Mul", [product, make.constant(f"f{place}", factor)], f"m{place}")
-        x = make.add("Add", [x, scaled], f"x{place}")
-    value = onnx.helper.make_tensor_value_info
-    return make.model([value("x", 1, [1, 8, WIDTH])], [value(x, 1, [1, 8, WIDTH])])
 
 
 @pytest.fixture
@@ -114,11 +97,14 @@ def test_the_effort_best_starts_from_the_same_widths(tmp_path, data):
 def test_a_build_for_the_npu_does_so_by_itself_and_is_computed_there(tmp_path, data):
     onnx.save(residual(True), tmp_path / "model.onnx")
     with Store(tmp_path / "store") as store:
-        (built,) = mw.build(
+        found = mw.build(
             tmp_path / "model.onnx", "qnn-npu", precision="w8a8", data=str(tmp_path / "rows.npz"), store=store
         )
-    component = built.components[0]
+    component = found[0].components[0]
     assert (component.validation.passed, component.check.passed) == (True, True)
     outcome = next(stage.outcome for stage in component.stages if stage.stage == "quantize")
     assert outcome.widened.tensors == (f"p{LOUD}",)
-    assert built.recipe.quantize.wide_where_noisy
+    assert found[0].recipe.quantize.wide_where_noisy
+    console = rich.console.Console(record=True, width=80)
+    render_builds(found, console)
+    assert "16 bits for 1 of 10 products" in " ".join(console.export_text().split())

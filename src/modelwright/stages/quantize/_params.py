@@ -133,7 +133,8 @@ class Widened:
     @property
     def words(self) -> str:
         count = f"{len(self.tensors)} of {self.of} products"
-        return f"16 bits for {count}, which made most of the noise: {self.decibels:.1f} dB less of it in the outputs"
+        less = f"{self.decibels:.1f} dB less of it in the outputs of up to 4 samples"
+        return f"16 bits for {count}, which made most of the noise: {less}"
 
 
 @dataclass(frozen=True)
