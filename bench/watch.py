@@ -4,7 +4,7 @@
 
 The plant is a runtime with the same onnxruntime in which every session is opened without packed weights: MatMul alone
 gets slower, by about a quarter. The convolution beside it must not be blamed. A/A: 80 suites of three cases on eight
-kinds of simulated devices (drift, two clocks, heavy tails …), through the judges that `watch` asks, and two real ones.
+kinds of simulated devices (drift, two clocks, heavy tails …), through the judges that `watch` asks, and 12 real ones.
 A false alarm is a suite in which anything regressed. The parts run side by side, so this machine is never quiet.
 """
 
@@ -35,7 +35,8 @@ from support.simdevice import HOSTILE, measure_units  # noqa: E402
 
 OLD, PLANTED = "bench-ort-124", "bench-planted"
 BUDGET_S = float(os.environ.get("BENCH_WATCH_BUDGET_S", "300"))
-SUITES, UNITS, REAL = 80, 30, 2
+SUITES, UNITS, REAL = 80, 30, 12
+REAL_BUDGET_S = float(os.environ.get("BENCH_WATCH_REAL_S", "30"))
 _PLANT = """
 # Planted by bench/watch.py: no weights are packed, so MatMul packs them in every run.
 import onnxruntime.capi.onnxruntime_inference_collection as _collection
@@ -108,11 +109,11 @@ def real_aa() -> dict[str, object]:
     words: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        nets = [layers(folder / "layers.onnx", 12, 192)]
+        nets = [layers(folder / "layers.onnx", 4, 64)]
         for _ in range(REAL):
-            found = _watched(folder, nets, "here", "here", BUDGET_S / 2)
+            found = _watched(folder, nets, "here", "here", REAL_BUDGET_S)
             words[{True: "green", False: "regressed", None: "undecided"}[found.passed]] += 1
-    return {"suites": REAL, "answers": dict(words), "met": words["regressed"] == 0}
+    return {"suites": REAL, "answers": dict(words), "budget_s": REAL_BUDGET_S, "met": words["regressed"] == 0}
 
 
 def simulated_aa() -> dict[str, object]:

@@ -244,7 +244,7 @@ def _race(base: _MadeOffer, other: _MadeOffer, options: AdviseOptions) -> Offer:
     settled = None if arm.verdict is None or arm.verdict.kind in _OPEN else arm.verdict.kind
     faster = None if settled is None else settled is VerdictKind.IMPROVED
     more = arm.settled_after_s if settled is None else None
-    words = "" if more is None else f"; a `budget_s` of about {more:.0f} would settle it"
+    words = "" if more is None else f"; about {more:.0f} s for each race would settle it"
     return replace(other.offer, race=f"{arm.sentence}{words}", faster=faster)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from modelwright._lazy import lazy
-from modelwright.answers import Decision, Offer, held, open_about
+from modelwright.answers import Decision, Offer, WantedLimits, held, open_about
 from modelwright.report._tables import Col, fitted
 from modelwright.report._units import human_bytes
 
@@ -62,7 +62,7 @@ def offer_cells(offer: Offer, found: Decision) -> tuple[str, ...]:
 
     return (
         offer.name,
-        _HELD[held(offer, found.wanted)],
+        "nothing" if found.wanted == WantedLimits() and held(offer, found.wanted) else _HELD[held(offer, found.wanted)],
         milliseconds(offer.typical_ms),
         milliseconds(offer.nine_of_ten_ms),
         size(offer.peak_bytes),

@@ -223,13 +223,42 @@ def _select(compiled, *words, given=""):
     return subprocess.run([compiled, *map(str, words)], input=given, capture_output=True, text=True, check=False)
 
 
-def test_the_selector_in_cpp_takes_what_the_one_in_python_takes(made, compiled):
+def _described():
+    """The machines, one on a line."""
     rows = [
         "\t".join([version, *("/".join(word or "" for word in one) for one in devices)])
         for version, devices, _ in MACHINES.values()
     ]
-    done = _select(compiled, "choose", made[0].folder, given="\n".join(rows) + "\n")
+    return "\n".join(rows) + "\n"
+
+
+def test_the_selector_in_cpp_takes_what_the_one_in_python_takes(made, compiled):
+    done = _select(compiled, "choose", made[0].folder, given=_described())
     assert done.stdout.split("\n")[:-1] == [expected or "-" for *_, expected in MACHINES.values()]
+
+
+def test_the_selector_in_csharp_takes_and_refuses_what_the_others_do(made, package, tmp_path):
+    """Compiled and run by Mono, against a stub of the edge of Microsoft.ML.OnnxRuntime: no session is opened."""
+    if shutil.which("mcs") is None or shutil.which("mono") is None:
+        pytest.skip("there is no Mono (mono-mcs)")
+    parts = [Path(__file__).with_name(name) for name in ("select_stub.cs", "select_main.cs")]
+    program = tmp_path / "select.exe"
+    subprocess.run(
+        ["mcs", "-langversion:latest", f"-out:{program}", *map(str, parts), str(package / "WrightSelect.cs")],
+        check=True,
+    )
+
+    def select(*words, given=""):
+        words = ["mono", str(program), *map(str, words)]
+        return subprocess.run(words, input=given, capture_output=True, text=True, check=False)
+
+    done = select("choose", package, given=_described())
+    assert done.stdout.split("\n")[:-1] == [expected or "-" for *_, expected in MACHINES.values()]
+    assert select("open", package, made[0].selection_seal).stdout.endswith("took cpu\n")
+    assert select("open", package, "00").returncode == 1
+    (package / "variants/openvino-cpu/model.onnx").write_bytes(b"other")
+    spoilt = select("open", package, made[0].selection_seal)
+    assert (spoilt.returncode, spoilt.stderr.strip()) == (1, "variants/openvino-cpu/model.onnx is not what was shipped")
 
 
 def test_the_selector_in_cpp_opens_and_runs(made, compiled, selector):

@@ -100,7 +100,7 @@ def _fed(found: GateFacts, target: str) -> tuple[bool | None, str]:
     if worst.finite is False:
         return False, f"NaN or infinity came out on {worst.engine}"
     if not found.real:
-        return None, "only made-up inputs were fed: give real `data`"
+        return None, "only made-up inputs were fed, no real samples"
     if worst.inputs < FEWEST:
         return None, f"only {worst.inputs} different inputs were in the data, {FEWEST} are needed"
     return True, f"{worst.inputs} real inputs, all answers finite, on {worst.engine}{_simulated(worst)}"

@@ -172,10 +172,12 @@ namespace Wright
             return name;
         }
 
+        private static long[] Numbers(string text) =>
+            Regex.Matches(text.Split('+')[0], @"\d+").Cast<Match>().Select(one => long.Parse(one.Value)).ToArray();
+
         // 1.31.1 is newer than 1.4; what follows a + says nothing.
         private static bool Older(string version, string least)
         {
-            long[] Numbers(string text) => Regex.Matches(text.Split('+')[0], @"\d+").Cast<Match>().Select(one => long.Parse(one.Value)).ToArray();
             long[] ours = Numbers(version), theirs = Numbers(least);
             for (int place = 0; place < Math.Max(ours.Length, theirs.Length); place++)
             {
