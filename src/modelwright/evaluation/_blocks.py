@@ -18,7 +18,7 @@ _SHORT_S, _LONG_S = 0.1, 0.5
 _MOST_BYTES = 16 << 20
 
 
-class Blocks:
+class SampleBlocks:
     """Cuts samples into blocks of `size`, or more of them while `grows` is true and a block takes no time."""
 
     def __init__(self, size: int, *, grows: bool) -> None:

@@ -13,7 +13,7 @@ from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.data import Feeder, Preparer, Row, Rows, by_number, generate, open_data, refuse_idle_scale, split
 from modelwright.errors import InputError, UsageError
-from modelwright.evaluation._blocks import Blocks
+from modelwright.evaluation._blocks import SampleBlocks
 from modelwright.evaluation._models import Model, Side, open_model
 from modelwright.evaluation._retry import check_engines, check_task, further, refuse
 from modelwright.evaluation._types import (
@@ -227,11 +227,11 @@ class _Evaluation:
             raise self._none_left()
         return self._measured()
 
-    def _blocks(self) -> Blocks:
+    def _blocks(self) -> SampleBlocks:
         """Rows that run together stay together, or an answer would depend on the clock; the user's own code may end at
         any row, and what came before it counts."""
         size = max(arm.feeder.batch for arm in self._arms)
-        return Blocks(size, grows=size == 1 and self._job.metric is None and self._data.count is not None)
+        return SampleBlocks(size, grows=size == 1 and self._job.metric is None and self._data.count is not None)
 
     def _none_left(self) -> InputError:
         if not self._job.after:
