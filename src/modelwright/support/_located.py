@@ -36,9 +36,9 @@ def family_file_of(claim: Claim, folder: Path) -> Path | None:
 
 
 def contribution_in(claim: Claim, folder: Path) -> Contribution:
+    """A family that this tool has too, by content, is one that it is asked to do without: wherever its copy lies."""
     family = family_file_of(claim, folder)
-    known = None if family is None else family_place(family.stem)
-    inside = family is not None and known is not None and known.resolve() == family.resolve()
+    inside = claim.family is not None and is_that(claim.family, family_place(Path(claim.family.name).stem))
     found = None if family is None else str(family)
     return Contribution(recipe_file_of(claim, folder), found, inside, metric_of(claim, folder))
 
