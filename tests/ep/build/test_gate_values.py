@@ -86,7 +86,7 @@ def test_a_large_model_is_judged_without_a_second_copy_of_its_weights(tmp_path, 
     bad = model(nodes, [value("x", FLOAT, [2, 64])], [value("y", FLOAT, [2, 64])], [weights[1], weight("v", 64, 64)])
     bad.graph.initializer[0].name = "w"
     small = asked(tmp_path, good, good)
-    monkeypatch.setattr("modelwright.stages.validate._ways._LARGE", 0)
+    monkeypatch.setattr("modelwright.stages.validate._ways.LARGE_BYTES", 0)
     large = asked(tmp_path, good, good)
     assert large.passed is small.passed is True
     assert large.worst_cosine == pytest.approx(small.worst_cosine, abs=1e-9)

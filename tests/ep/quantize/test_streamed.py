@@ -14,6 +14,7 @@ from modelwright.graph import external_data, load
 from modelwright.stages.quantize import QuantizeParams, run_quantize
 from modelwright.stages.quantize._blocks import pack_symmetric
 from modelwright.stages.quantize._half import _Clipping
+from modelwright.targets import open_as_written, open_lean
 
 
 def onnxruntimes_own(matrix, size):
@@ -128,3 +129,14 @@ def test_fp16_counts_what_it_moves_in_weights_that_stay_in_files(tmp_path):
     outcome = run_quantize(source, str(work), QuantizeParams("fp16"), None)
     assert (outcome.clipped.to_largest, outcome.clipped.to_smallest) == (3, 2)
     assert any("moved to its largest" in line for line in outcome.warnings)
+
+
+def test_a_half_precision_model_answers_the_same_with_its_weights_left_in_the_file(tmp_path):
+    source, work = tied(tmp_path), tmp_path / "work"
+    work.mkdir()
+    run_quantize(source, str(work), QuantizeParams("fp16"), None)
+    answers = []
+    for opened in (open_as_written, open_lean):
+        with opened(work / "model.onnx") as session:
+            answers.append(session.run(words(1))["y"])
+    np.testing.assert_array_equal(*answers)
