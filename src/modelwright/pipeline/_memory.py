@@ -26,7 +26,7 @@ _FLOAT_BYTES = 4
 # answers of PyTorch and of the graph, compared in double precision.
 _TORCH_BYTES, _EXPORT_SHARE = 600_000_000, 1.1
 # Measured on models of 0.5 to 2.5 GB: the tool and its worker; and of 4-bit weights, what a session makes of them.
-_TOOL_BYTES, _SESSION_SHARE, _INT4_SHARE = 105_000_000, 2.0, 0.15625
+_TOOL_BYTES, _SESSION_SHARE, _INT4_SHARE = 105_000_000, 1.4, 0.15625
 _ONLY_EARLIER = "nothing is known about these stages but what earlier runs of theirs took"
 _LENGTH_BYTES, _LONGEST_HEADER = 8, 100_000_000
 
@@ -61,7 +61,7 @@ def _of_stream(source: OnnxSource, recipe: Recipe) -> MemoryNeed:
         return MemoryNeed(None, _ONLY_EARLIER)
     if "int4" in kinds:
         held = _TOOL_BYTES + round(_SESSION_SHARE * _INT4_SHARE * size)
-        return MemoryNeed(held, "onnxruntime holds the 4-bit weights twice while it is compared with the model")
+        return MemoryNeed(held, "onnxruntime holds the 4-bit weights, packed anew, while it is compared with the model")
     largest = (weights[0].size_bytes or 0) if "fp16" in kinds else 0
     return MemoryNeed(_TOOL_BYTES + largest, "weights stay in their files, and one after the other is read")
 
