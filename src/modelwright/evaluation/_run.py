@@ -263,8 +263,9 @@ class _Evaluation:
         return row
 
     def _settle(self, indexes: Sequence[int], rows: Sequence[Row], ours: Answers, theirs: Answers) -> None:
-        for arm, answers in zip(self._arms, (ours, theirs), strict=True):
-            for index, row, outputs in zip(indexes, rows, answers, strict=True):
+        # Row by row on both sides: the user's own metric sees a row's two answers one after the other.
+        for index, row, *both in zip(indexes, rows, ours, theirs, strict=True):
+            for arm, outputs in zip(self._arms, both, strict=True):
                 reason = arm.score(row, outputs)
                 if reason is not None:
                     self._failures.append(SampleFailure(index, arm.name, reason))
