@@ -422,6 +422,22 @@ def test_a_recipe_that_is_what_the_tool_does_anyway_contributes_nothing(place, t
         caught(found, "reject", "gate", "gate", "delta is claimed, and the gate says")
 
 
+def test_graphs_that_were_forged_to_differ_make_no_contribution(tmp_path, honest):
+    """Every id says that the field changes the graph: then it owes a gain, and nothing shows one."""
+    folder = contributed(tmp_path / "inert", "[validation]\nsamples = 16\n", precisions=["fp32"], ceiling="L0")
+
+    def differ(documents):
+        for one in rows_of(documents, step="gate"):
+            if one["predicate"]["asked"]["arm"] == "with":
+                one["predicate"]["measured"] |= {name: {"model": "6" * 64} for name in ("contents", "graphs")}
+                for subject in one["subject"]:
+                    if subject["name"].startswith("graph:"):
+                        subject["digest"]["sha256"] = "6" * 64
+
+    found = mw.support.review(forged(folder, differ), seeds=SEEDS)
+    caught(found, "reject", "gate", "gate", "owes a gain that is shown")
+
+
 def test_a_model_with_nan_inside_that_is_said_to_run_is_contradicted(tmp_path):
     folder = tmp_path / "acme_nan"
     folder.mkdir()
