@@ -112,7 +112,7 @@ docs: install ## write the index of the catalogue, docs/commands.md and docs/sup
 	.venv/bin/wright catalog index
 	$(PY) docs/generate_commands.py
 
-demo: install ## the main job, on a small model
+demo: .venv/.installed-hf ## the main job, on a small model
 	$(PY) demo/run.py
 
 clean: ## remove .venv and caches
