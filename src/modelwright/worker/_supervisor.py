@@ -193,6 +193,8 @@ class Supervisor:
         self._over = True
 
     def _say_goodbye(self) -> None:
+        # A runner that died at once may be gone before its call was heard of: its last words belong to that call.
+        self._obey()
         self._drain()
         usage = self._usage
         self._control.send(

@@ -158,6 +158,9 @@ if sys.platform == "win32":
                 if order is not None:
                     self._obey(order)
                 self._check_memory()
+            # A runner that died at once may be gone before its call was heard of: its last words belong to that call.
+            for order in self._control.drain():
+                self._obey(order)
             cpu_s = _cpu_s(self._job)
             _kernel32.TerminateJobObject(wintypes.HANDLE(self._job), 1)
             _kernel32.CloseHandle(wintypes.HANDLE(self._job))
