@@ -30,7 +30,7 @@ from modelwright.targets._placement import (
 from modelwright.targets._plugins import LIBRARIES_VARIABLE, Plugin, installed_plugins, library_digest
 from modelwright.targets._probe import Builtin, EpDevice, locate_plugin, new_options, one_line
 from modelwright.targets._products import products_saturate
-from modelwright.targets._reference_sessions import open_as_meant, open_as_written, open_exact, open_lean
+from modelwright.targets._reference_sessions import in_blocks, open_as_meant, open_as_written, open_exact, open_lean
 from modelwright.targets._session import (
     AssignedGroup,
     AssignedNode,
@@ -107,6 +107,7 @@ __all__ = [
     "catalogue",
     "energy_zones",
     "explained",
+    "in_blocks",
     "installed_plugins",
     "known_targets",
     "library_digest",

@@ -10,39 +10,49 @@ from modelwright.targets._binding import SessionSpec
 from modelwright.targets._session import BoundSession, ModelBytes, open_session
 from modelwright.targets._target import parse_target
 
-_IN_BLOCKS, _HALF = "MatMulNBits", "float16"
+_IN_BLOCKS, _HALF, _TO_FLOAT = "MatMulNBits", "float16", "DequantizeLinear"
 _INTEGER = ("QLinear", "QGemm", "QAttention", "MatMulInteger", "ConvInteger", "DynamicQuantize")
 _EXACT = {"session.x64quantprecision": "1", "session.intra_op.allow_spinning": "0"}
+_UNPACKED = {"session.disable_prepacking": "1"}
 
 
-def open_exact(path: str | Path) -> BoundSession:
-    """On the CPU, optimized as for a user, with integer kernels that are slower and never saturate."""
+def open_exact(path: str | Path, *, lean: bool = False) -> BoundSession:
+    """On the CPU, optimized as for a user, with integer kernels that are slower and never saturate. `lean` leaves the
+    weights in their files."""
+    if lean:
+        return _in_place(shared(path), SessionSpec(config=_EXACT | _UNPACKED))
     return open_session(str(path), parse_target("cpu"), SessionSpec(config=_EXACT))
 
 
-def open_as_meant(path: str | Path) -> BoundSession:
+def open_as_meant(path: str | Path, *, lean: bool = False) -> BoundSession:
     """On the CPU, what a quantized graph says: pairs computed in float; integer operators, which have no float form,
     without saturating."""
     integers = any(op.op_type.startswith(_INTEGER) for op in facts(path).ops)
-    return open_exact(path) if integers else open_as_written(path)
+    return open_exact(path, lean=lean) if integers else open_as_written(path)
 
 
 def open_as_written(path: str | Path, *, to_run: bool = True) -> BoundSession:
     """On the CPU, without graph optimization. For a run or two it is cheaper not to copy or repack the weights, but
-    for those in blocks: without, every run unpacks all of them to floats."""
+    for those in blocks: without, every run unpacks all of them to floats. Pairs do that too, one weight at a time."""
     graph = shared(path)
-    blocks = to_run and any(op.op_type == _IN_BLOCKS for op in summary(graph).ops)
-    packing = {"session.disable_prepacking": "0" if blocks else "1"}
-    return _in_place(graph, SessionSpec(graph_optimization="disabled", config=packing))
+    kinds = {op.op_type for op in summary(graph).ops}
+    packing = {"session.disable_prepacking": "0" if to_run and _IN_BLOCKS in kinds else "1"}
+    return _in_place(graph, SessionSpec(graph_optimization="disabled", config=packing, frugal=_TO_FLOAT in kinds))
+
+
+def in_blocks(path: str | Path) -> bool:
+    """Weights that every run would unpack to floats, if opening did not pack them anew."""
+    return any(op.op_type == _IN_BLOCKS for op in facts(path).ops)
 
 
 def open_lean(path: str | Path) -> BoundSession:
     """On the CPU, with the weights left in their files. Optimized as for a user, but for those of a half-precision
     model: the CPU has no kernels for it, and onnxruntime would keep a float copy of every weight."""
     graph = shared(path)
-    half = any(total.dtype == _HALF for total in summary(graph).weights)
-    unpacked = {"session.disable_prepacking": "1"}
-    return _in_place(graph, SessionSpec(config=unpacked, graph_optimization="disabled" if half else "all", frugal=half))
+    half = not facts(path).quantized and any(total.dtype == _HALF for total in summary(graph).weights)
+    return _in_place(
+        graph, SessionSpec(config=_UNPACKED, graph_optimization="disabled" if half else "all", frugal=half)
+    )
 
 
 def _in_place(graph: Graph, spec: SessionSpec) -> BoundSession:

@@ -7,14 +7,15 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.capi._pybind_state import quantize_matmul_4bits
 from onnxruntime.transformers.float16 import convert_np_to_float16
 
-from ep.quantize.test_precisions import parity
+from ep.quantize.test_precisions import MODELS, parity, saved
+from modelwright.data import DataSource
 from modelwright.errors import InputError
 from modelwright.graph import _streamed as streaming
 from modelwright.graph import external_data, load
 from modelwright.stages.quantize import QuantizeParams, run_quantize
 from modelwright.stages.quantize._blocks import pack_symmetric
 from modelwright.stages.quantize._half import _Clipping
-from modelwright.targets import open_as_written, open_lean
+from modelwright.targets import CALM, open_as_written, open_exact, open_lean, open_session, parse_target
 
 
 def onnxruntimes_own(matrix, size):
@@ -140,3 +141,21 @@ def test_a_half_precision_model_answers_the_same_with_its_weights_left_in_the_fi
         with opened(work / "model.onnx") as session:
             answers.append(session.run(words(1))["y"])
     np.testing.assert_array_equal(*answers)
+
+
+@pytest.mark.parametrize("word", ["w8a8", "w8a16", "dynamic"])
+@pytest.mark.parametrize("kind", MODELS)
+def test_integer_kernels_give_the_same_numbers_from_weights_left_in_the_file(tmp_path, kind, word):
+    make, feed = MODELS[kind]
+    source, work = saved(make(), tmp_path), tmp_path / "work"
+    work.mkdir()
+    run_quantize(source, str(work), QuantizeParams(word, samples=2), DataSource())
+    made = str(work / "model.onnx")
+    for usual, lean in (
+        (lambda: open_session(made, parse_target("cpu"), CALM), lambda: open_lean(made)),
+        (lambda: open_exact(made), lambda: open_exact(made, lean=True)),
+    ):
+        with usual() as one, lean() as other:
+            one, other = one.run(feed(1)), other.run(feed(1))
+        for name, wanted in one.items():
+            np.testing.assert_array_equal(other[name], wanted)

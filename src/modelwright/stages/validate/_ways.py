@@ -18,6 +18,7 @@ from modelwright.stages.validate._types import CLOSE, LARGE_BYTES, Fidelity, Ker
 from modelwright.targets import (
     CALM,
     BoundSession,
+    in_blocks,
     open_as_meant,
     open_as_written,
     open_exact,
@@ -69,20 +70,20 @@ def both_ways(candidate: str, reference: str, asked: Asked) -> Ways:
     feeds, gate, count = asked.feeds, asked.gate, len(wanted)
     progress("running the artifact", 0.4)
     quantized = facts(candidate).quantized
-    large = not quantized and max(map(model_bytes, (candidate, reference))) >= LARGE_BYTES
+    large = max(map(model_bytes, (candidate, reference))) >= LARGE_BYTES and not in_blocks(candidate)
     session = open_lean(candidate) if large else open_session(candidate, parse_target("cpu"), CALM)
     executed = parity(wanted, _answers(session, feeds), asked)
     if not quantized:
         alone = Fidelity(None, None, "nothing is quantized")
         return Ways(executed, "as executed", fidelity(executed), alone, samples=count, engine=_engine())
     progress("running the artifact as it is written", 0.7)
-    written = parity(wanted, _answers(open_as_meant(candidate), feeds), asked)
+    written = parity(wanted, _answers(open_as_meant(candidate, lean=large), feeds), asked)
     kernels = Kernels(read_cpu().features, products_saturate())
     # A model that came quantized is compared with itself, so its kernels are not what the stages did to it.
     by: Way = "as written" if gate.inherited or (gate.exact_products and kernels.saturate) else "as executed"
     note = None
     if _much_worse(fidelity(executed), fidelity(written)):
-        exact = fidelity(parity(wanted, _answers(open_exact(candidate), feeds), asked))
+        exact = fidelity(parity(wanted, _answers(open_exact(candidate, lean=large), feeds), asked))
         note = _note(fidelity(executed), fidelity(written), _much_worse(fidelity(executed), exact))
     outputs = written if by == "as written" else executed
     return Ways(outputs, by, fidelity(executed), fidelity(written), kernels, note, count, _engine())
