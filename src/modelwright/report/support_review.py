@@ -51,6 +51,9 @@ def render_review(found: SupportReview, console: rich.console.Console) -> None:
     said, here = found.gate
     console.print(f"gate: {said or 'no record'}, here {here or 'not asked'}", soft_wrap=True)
     for one in found.findings:
+        # What decided stands below, once.
+        if f"{one.row or one.rule}: {one.reason}" in found.reasons:
+            continue
         what = f"{one.rule} {one.row}" if one.row else one.rule
         words = (f"{what}: ", "bold"), (one.word, _STYLES[one.word]), f", {one.reason}"
         console.print(rich.text.Text.assemble(*words), soft_wrap=True)

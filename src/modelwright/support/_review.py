@@ -150,13 +150,14 @@ def _marked(row: ReviewRow, finding: ReviewFinding | None) -> ReviewRow:
 def decided(
     rows: Sequence[ReviewRow], findings: Sequence[ReviewFinding], mode: ReviewMode
 ) -> tuple[ReviewVerdict, tuple[str, ...]]:
-    """The verdict, a pure function of what was found."""
-    bad = [f"{one.row or one.rule}: {one.reason}" for one in findings if one.weight == "reject"]
-    bad += [f"{row.name}: {row.word}, {row.reason}" for row in rows if row.word == "contradicted"]
+    """The verdict, a pure function of what was found. A row that has its word from a finding is told by the finding."""
+    rejecting = [one for one in findings if one.weight == "reject"]
+    bad = [f"{one.row or one.rule}: {one.reason}" for one in rejecting]
+    bad += [f"{row.name}: {row.word}, {row.reason}" for row in _untold(rows, rejecting) if row.word == "contradicted"]
     if bad:
         return "reject", tuple(dict.fromkeys(bad))
     open_ = [f"{one.row or one.rule}: {one.reason}" for one in findings]
-    open_ += [f"{row.name}: {row.word}, {row.reason}" for row in rows if row.word != "reproduced"]
+    open_ += [f"{row.name}: {row.word}, {row.reason}" for row in _untold(rows, findings) if row.word != "reproduced"]
     open_ += [
         f"{row.name}: {row.claimed} is not what is claimed" for row in rows if row.claimed not in ("pass", "blocked")
     ]
@@ -165,6 +166,11 @@ def decided(
     if not rows:
         open_.append("nothing is claimed")
     return ("changes", tuple(dict.fromkeys(open_))) if open_ else ("approve", ())
+
+
+def _untold(rows: Sequence[ReviewRow], findings: Sequence[ReviewFinding]) -> Iterator[ReviewRow]:
+    told = {(one.row, one.reason) for one in findings}
+    return (row for row in rows if (row.name, row.reason) not in told)
 
 
 def number_findings(evidence: EvidenceFile, same: EvidenceFile) -> Iterator[ReviewFinding]:
