@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from modelwright._lazy import lazy
 from modelwright.graph import Graph, facts, shared, summary, with_weights_in_place
 from modelwright.targets._binding import SessionSpec
 from modelwright.targets._session import BoundSession, ModelBytes, open_session
 from modelwright.targets._target import parse_target
+
+if TYPE_CHECKING:
+    import onnx
+else:
+    onnx = lazy("onnx")
 
 _IN_BLOCKS, _HALF, _TO_FLOAT = "MatMulNBits", "float16", "DequantizeLinear"
 _INTEGER = ("QLinear", "QGemm", "QAttention", "MatMulInteger", "ConvInteger", "DynamicQuantize")
@@ -19,9 +26,9 @@ _UNPACKED = {"session.disable_prepacking": "1"}
 def open_exact(path: str | Path, *, lean: bool = False) -> BoundSession:
     """On the CPU, optimized as for a user, with integer kernels that are slower and never saturate. `lean` leaves the
     weights in their files."""
-    if lean:
-        return _in_place(shared(path), SessionSpec(config=_EXACT | _UNPACKED))
-    return open_session(str(path), parse_target("cpu"), SessionSpec(config=_EXACT))
+    graph = shared(path)
+    config = _EXACT | _UNPACKED if lean else _EXACT
+    return _opened(graph, _each_its_own(with_weights_in_place(graph)), SessionSpec(config=config))
 
 
 def open_as_meant(path: str | Path, *, lean: bool = False) -> BoundSession:
@@ -56,10 +63,29 @@ def open_lean(path: str | Path) -> BoundSession:
 
 
 def _in_place(graph: Graph, spec: SessionSpec) -> BoundSession:
+    return _opened(graph, with_weights_in_place(graph), spec)
+
+
+def _opened(graph: Graph, model: onnx.ModelProto, spec: SessionSpec) -> BoundSession:
     config = {
         **(spec.config or {}),
         "session.model_external_initializers_file_folder_path": str(graph.folder),
         "session.intra_op.allow_spinning": "0",
     }
-    model = ModelBytes(with_weights_in_place(graph).SerializeToString())
-    return open_session(model, parse_target("cpu"), replace(spec, config=config))
+    return open_session(ModelBytes(model.SerializeToString()), parse_target("cpu"), replace(spec, config=config))
+
+
+def _each_its_own(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Every reader of an int8 constant gets one of its own: for kernels that never saturate onnxruntime rewrites them
+    to uint8, once for each reader and always under the same name, and does not open what two readers share."""
+    stored = {item.name: item for item in model.graph.initializer if item.data_type == onnx.TensorProto.INT8}
+    seen = set()
+    for place, node in enumerate(model.graph.node):
+        for slot, name in enumerate(node.input):
+            if name in seen:
+                copy = model.graph.initializer.add()
+                copy.CopyFrom(stored[name])
+                node.input[slot] = copy.name = f"{name}/{place}/{slot}"
+            elif name in stored:
+                seen.add(name)
+    return model

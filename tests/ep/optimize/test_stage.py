@@ -764,3 +764,34 @@ def test_a_weight_that_folding_turned_for_one_reader_only_stays_folded(tmp_path:
     text = "(float[2,64] x) => (float[2,80] y) { t = Transpose<perm=[1,0]>(w) y = MatMul(x, t) }"
     path, _ = optimize(save(graph(text, w=weight), tmp_path / "in"), tmp_path, *PRESETS["portable"])
     assert ops(path) == ["MatMul"]
+
+
+def listed(*names: str) -> onnx.ModelProto:
+    """A model whose weights of these names are inputs too, as exporters listed all of them once."""
+    scales = {name: np.ones(4, np.float32) for name in ("scale", "mean", "var")}
+    made = conv("y = BatchNormalization(c, scale, shift, mean, var)", shift=(4,), **scales)
+    for tensor in made.graph.initializer:
+        if tensor.name in names:
+            made.graph.input.append(helper.make_tensor_value_info(tensor.name, TensorProto.FLOAT, list(tensor.dims)))
+    return made
+
+
+@pytest.mark.parametrize("opset", [None, 21])
+def test_weights_that_are_all_listed_as_inputs_are_folded_and_converted(tmp_path: Path, opset: int | None) -> None:
+    model = save(listed("w", "b", "scale", "shift", "mean", "var"), tmp_path / "in")
+    path, outcome = optimize(model, tmp_path, *PRESETS["portable"], opset=opset)
+    assert ops(path) == ["Conv"]
+    assert [value.name for value in onnx.load(path).graph.input] == ["x"]
+    assert "freeze_weights" in [step.name for step in outcome.steps]
+    feeds = {"x": np.random.default_rng(0).standard_normal((1, 3, 8, 8)).astype(np.float32)}
+    np.testing.assert_allclose(run(path, feeds)[0], run(model, feeds)[0], atol=1e-5)
+    done = {effect.name: effect.fired for effect in check_passes(model, str(tmp_path), ("conv_bn_fusion",))}
+    assert done == {"conv_bn_fusion": True}
+
+
+def test_an_input_with_a_default_among_weights_that_are_none_stays_an_input(tmp_path: Path) -> None:
+    model = save(listed("shift"), tmp_path / "in")
+    path, _ = optimize(model, tmp_path, *PRESETS["portable"], opset=21)
+    assert [value.name for value in onnx.load(path).graph.input] == ["x", "shift"]
+    feeds = {"x": np.ones((1, 3, 8, 8), np.float32), "shift": np.full(4, 7, np.float32)}
+    np.testing.assert_allclose(run(path, feeds)[0], run(model, feeds)[0], atol=1e-5)

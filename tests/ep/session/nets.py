@@ -7,7 +7,7 @@ from pathlib import Path
 import onnx
 from onnx import helper
 
-from support.models import model, save, value, weight
+from support.models import model, save, scalar, value, weight
 
 SHAPE = [1, 3, 8, 8]
 _OPSETS = {"": 17}
@@ -49,6 +49,27 @@ def branching(folder: Path) -> Path:
     last = _node("Sigmoid", ["b"], "y")
     proto = model([choose, last], [value("x", shape=SHAPE), flag], [value("y", shape=SHAPE)], opsets=_OPSETS)
     return save(proto, folder)
+
+
+def shared_zero_point(folder: Path) -> Path:
+    """Two MatMuls of pairs; their int8 weights have one zero point between them."""
+    nodes, last = [], "x"
+    for layer in "ab":
+        nodes += [
+            _node("QuantizeLinear", [last, "step", "middle"], f"q_{layer}"),
+            _node("DequantizeLinear", [f"q_{layer}", "step", "middle"], f"x_{layer}"),
+            _node("DequantizeLinear", [f"w_{layer}", "width", "zero"], f"m_{layer}"),
+            _node("MatMul", [f"x_{layer}", f"m_{layer}"], f"y_{layer}"),
+        ]
+        last = f"y_{layer}"
+    nodes += [
+        _node("QuantizeLinear", [last, "step", "middle"], "q"),
+        _node("DequantizeLinear", ["q", "step", "middle"], "y"),
+    ]
+    weights = [weight("w_a", 8, 8, dtype="int8"), weight("w_b", 8, 8, dtype="int8"), scalar("width", 0.01)]
+    weights += [scalar("step", 0.02), scalar("middle", 128, "uint8"), scalar("zero", 0, "int8")]
+    sides = [value("x", shape=[1, 8])], [value("y", shape=[1, 8])]
+    return save(model(nodes, *sides, weights, opsets=_OPSETS), folder)
 
 
 def _node(op_type: str, inputs: list[str], output: str, named: bool = True, **attributes: object) -> onnx.NodeProto:

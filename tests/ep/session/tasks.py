@@ -9,7 +9,7 @@ import weakref
 import numpy as np
 
 from modelwright.errors import InputError, WrightError
-from modelwright.targets import SessionFacts, SessionSpec, bind, open_session, parse_target
+from modelwright.targets import SessionFacts, SessionSpec, bind, open_as_written, open_exact, open_session, parse_target
 from modelwright.worker import task
 
 
@@ -100,3 +100,12 @@ def arena_of(model: str, config: dict[str, str]) -> bool:
     """Whether the created session has an arena."""
     with open_session(model, parse_target("cpu"), SessionSpec(config=config)) as session:
         return bool(session.native.get_session_options().enable_cpu_mem_arena)
+
+
+@task
+def exact_and_written(model: str) -> tuple[np.ndarray, ...]:
+    found = []
+    for opened in (open_exact, open_as_written):
+        with opened(model) as session:
+            found.append(session.run(_feeds(session))["y"])
+    return tuple(found)

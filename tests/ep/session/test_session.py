@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ep.session import tasks
-from ep.session.nets import conv_relu
+from ep.session.nets import conv_relu, shared_zero_point
 from modelwright.errors import ExecutionError, InputError
 from modelwright.targets import SessionSpec, installed_plugins
 from modelwright.worker import run
@@ -185,3 +185,9 @@ def test_a_read_only_folder_is_enough(model, tmp_path):
 @pytest.mark.parametrize(("config", "arena"), [({}, True), ({"enable_cpu_mem_arena": "0"}, False)])
 def test_switches_that_are_no_config_entries_reach_the_created_session_too(model, config, arena):
     assert answer(tasks.arena_of.call(model, config)) is arena
+
+
+def test_exact_kernels_open_a_model_whose_weights_share_a_zero_point(tmp_path):
+    """onnxruntime by itself does not: it adds the same uint8 constant twice."""
+    exact, written = answer(tasks.exact_and_written.call(str(shared_zero_point(tmp_path))))
+    np.testing.assert_allclose(exact, written, atol=0.02)

@@ -13,6 +13,7 @@ from modelwright.errors import InputError
 from modelwright.graph import model_bytes
 from modelwright.stages.optimize._edits import edit_of
 from modelwright.stages.optimize._files import read_source
+from modelwright.stages.optimize._interface import freeze_weights
 from modelwright.stages.optimize._inventory import Snapshot, effect, snapshot
 from modelwright.stages.optimize._ort import OrtRequest
 from modelwright.stages.optimize._refuse import refuse
@@ -69,9 +70,8 @@ class _Trials:
     def __init__(self, model: str, scratch: Path) -> None:
         self._path = model
         self._scratch = scratch
-        source = read_source(model)
-        refuse(snapshot(source.model), ())
-        self._thin = without_weights(source.model, scratch)
+        refuse(snapshot(read_source(model).model), ())
+        self._thin = without_weights(self._read(), scratch)
         self._probed: dict[OrtRequest, WeightlessModel] = {}
         self.kinds: dict[str, Callable[[Pass], tuple[Snapshot, Snapshot, Fused]]] = {
             "ort": self._ort,
@@ -79,6 +79,11 @@ class _Trials:
             "rewrite": self._edit,
             "surgery": self._edit,
         }
+
+    def _read(self) -> ir.Model:
+        model = read_source(self._path).model
+        freeze_weights(model)
+        return model
 
     def _ort(self, row: Pass) -> tuple[Snapshot, Snapshot, Fused]:
         request = OrtRequest.of(resolve_passes([row.name]))
@@ -92,7 +97,7 @@ class _Trials:
         return self._probed[request]
 
     def _fusion(self, row: Pass) -> tuple[Snapshot, Snapshot, Fused]:
-        proto = loaded_proto(read_source(self._path).model)
+        proto = loaded_proto(self._read())
         for name in resolve_passes(row.requires):
             fuse(proto, find_pass(name))
         before = snapshot(ir.from_proto(proto))
@@ -100,7 +105,7 @@ class _Trials:
         return before, snapshot(ir.from_proto(proto)), done
 
     def _edit(self, row: Pass) -> tuple[Snapshot, Snapshot, Fused]:
-        model = read_source(self._path).model
+        model = self._read()
         before = snapshot(model)
         done = Fused(edit_of(row.name)(model) > 0)
         return before, snapshot(model), done

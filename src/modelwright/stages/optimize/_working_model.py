@@ -12,7 +12,7 @@ from modelwright._lazy import lazy
 from modelwright.errors import InputError
 from modelwright.stages.optimize._edits import edit_of
 from modelwright.stages.optimize._files import forget_origin, put_in_order
-from modelwright.stages.optimize._interface import convert_opset, fix_dims, true_metadata
+from modelwright.stages.optimize._interface import convert_opset, fix_dims, freeze_weights, true_metadata
 from modelwright.stages.optimize._inventory import Snapshot, effect, every_node, snapshot
 from modelwright.stages.optimize._ort import CARELESS, OrtRequest, optimize_bytes, step_aside
 from modelwright.stages.optimize._table import find_pass
@@ -70,6 +70,9 @@ class WorkingModel:
 
     def declare(self, params: OptimizeParams) -> None:
         """What the parameters say about the interface, before any pass sees the graph."""
+        before, start = snapshot(self.model), time.perf_counter()
+        if freeze_weights(self.model):
+            self._note("freeze_weights", before, True, start)
         if params.fix_dims:
             before, start = snapshot(self.model), time.perf_counter()
             changed = fix_dims(self.model, dict(params.fix_dims))

@@ -37,6 +37,8 @@ else:
 
 # Less than this is rounding: the two ways add up in another order.
 _MUCH_DB = 3.0
+# A hundredth of the signal: whatever the kernels do, nobody sees it.
+_FINE_DB = 40.0
 # Of the weights that all runs together read, and of the answers that are kept; a few samples there are always.
 _READ_BYTES, _KEPT_BYTES, _FEWEST = 2 << 30, 512 << 20, 4
 
@@ -111,7 +113,7 @@ def fidelity(outputs: tuple[OutputParity, ...]) -> Fidelity:
 
 
 def _much_worse(one: Fidelity, other: Fidelity) -> bool:
-    if one.sqnr_db is None or other.cosine is None:
+    if one.sqnr_db is None or one.sqnr_db >= _FINE_DB or other.cosine is None:
         return False
     return other.sqnr_db is None or other.sqnr_db - one.sqnr_db >= _MUCH_DB
 
