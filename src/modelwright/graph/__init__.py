@@ -17,7 +17,7 @@ from modelwright.graph._macs import Macs, MacShare, UncountedMacs, count_macs
 from modelwright.graph._moved import data_places, with_data_at
 from modelwright.graph._precision import Precision, TypeShare
 from modelwright.graph._stored_weights import StoredWeight, stored_weights
-from modelwright.graph._streamed import StreamedWeight, mapped, write_streamed
+from modelwright.graph._streamed import StreamedWeight, mapped, pieces, write_streamed
 from modelwright.graph._summary import (
     DtypeTotal,
     FunctionEntry,
@@ -70,6 +70,7 @@ __all__ = [
     "mentions",
     "model_bytes",
     "needs_data_file",
+    "pieces",
     "point_at",
     "shared",
     "stands_alone",

@@ -50,7 +50,7 @@ class StreamedWeight:
         return replace(self, data_type=data_type, change=change)
 
     def write(self, file: BinaryIO) -> None:
-        for piece in _pieces(self.values()):
+        for piece in pieces(self.values()):
             made = self.change(piece) if self.change is not None else piece
             file.write(np.ascontiguousarray(made).data.cast("B") if made.size else b"")
 
@@ -70,14 +70,28 @@ def mapped(path: Path, offset: int, length: int, tensor: onnx.TensorProto) -> St
     return StreamedWeight(kind, shape, values)
 
 
-def write_streamed(model: onnx.ModelProto, weights: Mapping[str, StreamedWeight], folder: Path) -> Path:
+def write_streamed(
+    model: onnx.ModelProto, weights: Mapping[str, StreamedWeight], folder: Path, *, in_order: bool = False
+) -> Path:
     """`model.onnx`, with `model.onnx.data` when one file could not hold it. Uses the model up: `weights` are those of
-    its initializers that have no bytes of their own."""
+    its initializers that have no bytes of their own. They come behind the others, or `in_order` where they stand."""
     path, total = folder / MODEL, sum(weight.size_bytes for weight in weights.values())
     inside = sum(len(tensor.raw_data) for tensor in model.graph.initializer)
     if total + inside > INLINE_BYTES:
         _write_beside(model, weights, folder)
         path.write_bytes(model.SerializeToString(deterministic=True))
+        return path
+    if in_order:
+        # As protobuf would write the whole.
+        every = [
+            _entry(one, weights[one.name])
+            if one.name in weights
+            else onnx.TensorProto.FromString(one.SerializeToString())
+            for one in model.graph.initializer
+        ]
+        del model.graph.initializer[:]
+        with path.open("wb") as file:
+            write_stream(file, model, every, every=True)
         return path
     entries = [_entry(tensor, weights[tensor.name]) for tensor in model.graph.initializer if tensor.name in weights]
     for index in reversed(range(len(model.graph.initializer))):
@@ -106,7 +120,7 @@ def _write_beside(model: onnx.ModelProto, weights: Mapping[str, StreamedWeight],
                 tensor.external_data.add(key=key, value=str(value))
 
 
-def _pieces(values: NDArray[Any]) -> Iterator[NDArray[Any]]:
+def pieces(values: NDArray[Any]) -> Iterator[NDArray[Any]]:
     """Along the first dimension."""
     if values.ndim == 0 or not values.size:
         yield values

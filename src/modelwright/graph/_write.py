@@ -27,6 +27,7 @@ _NEARLY_ALL = 0.9
 _STREAMED = 1024
 # Protobuf tags: field number << 3 | 2 (length-delimited).
 _MODEL_GRAPH, _GRAPH_INITIALIZER, _TENSOR_RAW_DATA = b"\x3a", b"\x2a", b"\x4a"
+_BEFORE_INITIALIZERS = ("node", "name")
 _BEFORE_GRAPH = ("ir_version", "producer_name", "producer_version", "domain", "model_version", "doc_string")
 
 
@@ -95,30 +96,53 @@ class StreamedTensor:
     write: Callable[[BinaryIO], None]
 
 
-def write_stream(file: BinaryIO, proto: onnx.ModelProto, tensors: Sequence[StreamedTensor]) -> None:
-    """One ordinary ModelProto: what `proto` holds, and these initializers. Uses `proto` up."""
+def write_stream(
+    file: BinaryIO,
+    proto: onnx.ModelProto,
+    tensors: Sequence[StreamedTensor | onnx.TensorProto],
+    *,
+    every: bool = False,
+) -> None:
+    """One ordinary ModelProto: what `proto` holds, and these initializers. Uses `proto` up. Where they are `every` one,
+    it is what protobuf would write of a model that holds them itself."""
     heads = [_tensor_head(tensor) for tensor in tensors]
-    sizes = [len(head) + tensor.size_bytes for head, tensor in zip(heads, tensors, strict=True)]
-    body = proto.graph.SerializeToString(deterministic=True)
+    lengths = [0 if isinstance(tensor, onnx.TensorProto) else tensor.size_bytes for tensor in tensors]
+    sizes = [len(head) + length for head, length in zip(heads, lengths, strict=True)]
+    front, back = _split(proto.graph, _BEFORE_INITIALIZERS if every else _fields(proto.graph))
     proto.ClearField("graph")
-    head, tail = onnx.ModelProto(), onnx.ModelProto()
-    for part in (head, tail):
-        part.CopyFrom(proto)
-    for field in proto.DESCRIPTOR.fields:
-        (tail if field.name in _BEFORE_GRAPH else head).ClearField(field.name)
-    total = len(body) + sum(1 + len(varint(size)) + size for size in sizes)
-    file.write(head.SerializeToString(deterministic=True) + _MODEL_GRAPH + varint(total) + body)
+    head, tail = _split(proto, _BEFORE_GRAPH)
+    total = len(front) + len(back) + sum(1 + len(varint(size)) + size for size in sizes)
+    file.write(head + _MODEL_GRAPH + varint(total) + front)
     for prefix, tensor, size in zip(heads, tensors, sizes, strict=True):
         file.write(_GRAPH_INITIALIZER + varint(size))
         end = file.tell() + size
         file.write(prefix)
-        tensor.write(file)
+        if not isinstance(tensor, onnx.TensorProto):
+            tensor.write(file)
         if file.tell() != end:
             raise ValueError(f"tensor {tensor.name} is not as long as its type and shape say")
-    file.write(tail.SerializeToString(deterministic=True))
+    file.write(back + tail)
 
 
-def _tensor_head(tensor: StreamedTensor) -> bytes:
+def _fields(proto: onnx.ModelProto | onnx.GraphProto) -> list[str]:
+    return [field.name for field in proto.DESCRIPTOR.fields]
+
+
+def _split(proto: onnx.ModelProto | onnx.GraphProto, first: Sequence[str]) -> tuple[bytes, bytes]:
+    """Serialized, the named fields and the others."""
+    parts = type(proto)(), type(proto)()
+    for part in parts:
+        part.CopyFrom(proto)
+    for name in _fields(proto):
+        parts[name in first].ClearField(name)
+    front, back = (part.SerializeToString(deterministic=True) for part in parts)
+    return front, back
+
+
+def _tensor_head(tensor: StreamedTensor | onnx.TensorProto) -> bytes:
+    if isinstance(tensor, onnx.TensorProto):
+        whole: bytes = tensor.SerializeToString(deterministic=True)
+        return whole
     proto = onnx.TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
     fields: bytes = proto.SerializeToString(deterministic=True)
     return fields + _TENSOR_RAW_DATA + varint(tensor.size_bytes)

@@ -6,7 +6,9 @@ input. The means are found while the ranges are; the correction costs nothing wh
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from modelwright._dataclass import dataclass
@@ -21,6 +23,8 @@ else:
     onnx = lazy("onnx")
 
 _AXES_AS_INPUT = 18
+# Of the elements of a weight: what is computed with is there several times over, in double precision.
+_PIECE = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -77,12 +81,18 @@ def _add_mean(model: onnx.ModelProto, item: Product, opset: int) -> None:
     model.graph.output.append(onnx.ValueInfoProto(name=name))
 
 
-def correct_biases(model: onnx.ModelProto, means: dict[str, NDArray[Any]], weights: dict[str, NDArray[Any]]) -> int:
+def correct_biases(
+    model: onnx.ModelProto,
+    means: dict[str, NDArray[Any]],
+    weights: dict[str, NDArray[Any]],
+    read: Callable[[onnx.TensorProto], NDArray[Any]],
+) -> int:
     """Move the biases of a quantized model; returns of how many products.
 
-    `means` by the name of the product, `weights` as they were, by the name of the float tensor.
+    `means` by the name of the product, `weights` as they were, by the name of the float tensor; what is stored now is
+    `read`.
     """
-    graph = _Quantized.of(model)
+    graph = _Quantized.of(model, read)
     return sum(graph.correct(node, means[node.name], weights) for node in model.graph.node if node.name in means)
 
 
@@ -93,24 +103,25 @@ class _Quantized:
     stored: dict[str, onnx.TensorProto]
     makers: dict[str, onnx.NodeProto]
     readers: dict[str, list[onnx.NodeProto]]
+    read: Callable[[onnx.TensorProto], NDArray[Any]]
 
     @classmethod
-    def of(cls, model: onnx.ModelProto) -> _Quantized:
+    def of(cls, model: onnx.ModelProto, read: Callable[[onnx.TensorProto], NDArray[Any]]) -> _Quantized:
         readers: dict[str, list[onnx.NodeProto]] = defaultdict(list)
         for node in model.graph.node:
             for name in dict.fromkeys(node.input):
                 readers[name].append(node)
         stored = {tensor.name: tensor for tensor in model.graph.initializer}
-        return cls(stored, {name: node for node in model.graph.node for name in node.output}, readers)
+        return cls(stored, {name: node for node in model.graph.node for name in node.output}, readers, read)
 
     def correct(self, node: onnx.NodeProto, mean: NDArray[Any], weights: dict[str, NDArray[Any]]) -> bool:
         half = self.makers.get(node.input[1])
         bias = self._bias(node)
         if bias is None or half is None or half.input[0] not in self.stored:
             return False
-        before = weights[half.input[0].removesuffix("_quantized")]
-        lost = before - self._values(half)
-        return self._add(bias, _per_output(node, lost, mean))
+        before, grid = weights[half.input[0].removesuffix("_quantized")], self._grid(half)
+        parts = (_per_output(node, before[part] - grid.floats(part), mean) for part in _outputs(node, before.shape))
+        return self._add(bias, np.concatenate(list(parts)))
 
     def _bias(self, node: onnx.NodeProto) -> str | None:
         """The tensor that is added to the product, where nothing else reads it."""
@@ -128,14 +139,12 @@ class _Quantized:
             return self._behind_pair(readers[0].output[0])
         return name
 
-    def _values(self, half: onnx.NodeProto) -> NDArray[Any]:
-        array, scale, zero = (onnx.numpy_helper.to_array(self.stored[name]).astype(np.float32) for name in half.input)
-        if scale.ndim:
-            axis = _attribute(half, "axis", 1) % array.ndim
-            shape = [-1 if place == axis else 1 for place in range(array.ndim)]
-            scale, zero = scale.reshape(shape), zero.reshape(shape)
-        found: NDArray[Any] = (array - zero) * scale
-        return found
+    def _grid(self, half: onnx.NodeProto) -> _StoredGrid:
+        array, scale, zero = (self.read(self.stored[name]) for name in half.input)
+        axis = _attribute(half, "axis", 1) % array.ndim
+        shape = [-1 if place == axis and scale.ndim else 1 for place in range(array.ndim)]
+        wide = (np.broadcast_to(item.astype(np.float32).reshape(shape), array.shape) for item in (scale, zero))
+        return _StoredGrid(array, *wide)
 
     def _add(self, name: str, change: NDArray[Any]) -> bool:
         tensor = self.stored.get(name)
@@ -145,12 +154,34 @@ class _Quantized:
             change = np.rint(change / onnx.numpy_helper.to_array(self.stored[half.input[1]]))
         if tensor is None or tensor.data_type not in (onnx.TensorProto.FLOAT, onnx.TensorProto.INT32):
             return False
-        array = onnx.numpy_helper.to_array(tensor)
+        array = self.read(tensor)
         if array.size != change.size or not np.isfinite(change).all():
             return False
         moved = array.astype(np.float64) + change.reshape(array.shape)
         tensor.CopyFrom(onnx.numpy_helper.from_array(moved.astype(array.dtype), tensor.name))
         return True
+
+
+@dataclass(frozen=True, eq=False)
+class _StoredGrid:
+    """Stored integers, and what they stand for."""
+
+    integers: NDArray[Any]
+    scale: NDArray[Any]
+    zero: NDArray[Any]
+
+    def floats(self, part: tuple[slice, ...]) -> NDArray[Any]:
+        found: NDArray[Any] = (self.integers[part].astype(np.float32) - self.zero[part]) * self.scale[part]
+        return found
+
+
+def _outputs(node: onnx.NodeProto, shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
+    """Parts of a large weight, some outputs of the product at a time; groups stay together."""
+    axis = 0 if node.op_type == "Conv" or _attribute(node, "transB", 0) else 1
+    whole = _attribute(node, "group", 1) > 1
+    count = shape[axis] if whole else max(1, _PIECE * shape[axis] // max(1, math.prod(shape)))
+    for begin in range(0, shape[axis], max(1, count)):
+        yield (*(slice(None) for _ in range(axis)), slice(begin, begin + count))
 
 
 def _per_output(node: onnx.NodeProto, lost: NDArray[Any], mean: NDArray[Any]) -> NDArray[Any]:

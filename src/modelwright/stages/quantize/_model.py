@@ -11,8 +11,16 @@ from modelwright._lazy import lazy
 from modelwright.errors import InputError
 from modelwright.graph import Graph, StreamedWeight, facts, load
 from modelwright.stages.quantize._tensor_types import infer_types
-from modelwright.stages.quantize._turned import read_by_transposes, store_turned
-from modelwright.stages.quantize._weights import Detached, detach, load_external, refuse_nan, stream
+from modelwright.stages.quantize._turned import store_turned
+from modelwright.stages.quantize._weights import (
+    Detached,
+    Region,
+    detach,
+    load_external,
+    outside_weights,
+    refuse_nan,
+    stream,
+)
 
 if TYPE_CHECKING:
     import onnx
@@ -67,16 +75,17 @@ def prepare(graph: Graph, workdir: Path, *, integers: bool, raise_opset: bool) -
     """
     model = graph.model
     too_old = raise_opset and opset_of(model) < LOWEST_OPSET
-    wanted = read_by_transposes(model) if integers else set()
-    outside = load_external(graph, everything=too_old, wanted=wanted)
+    outside = load_external(graph, everything=too_old)
     if too_old:
         model = _at_opset(model, graph.path.name, LOWEST_OPSET)
     lift_constants(model)
+    turned = outside_weights(model, outside)
     if integers:
-        store_turned(model)
+        store_turned(model, turned)
     _flatten_biases(model)
-    _own_biases(model)
-    weights = detach(model, outside, workdir)
+    _own_biases(model, outside)
+    turned = {name: weight for name, weight in turned.items() if name not in outside}
+    weights = detach(model, outside, turned, workdir)
     name_nodes(model)
     infer_types(model, workdir)
     _clip_at_constants(model)
@@ -150,7 +159,7 @@ def _flatten_biases(model: onnx.ModelProto) -> None:
         del model.graph.value_info[index]
 
 
-def _own_biases(model: onnx.ModelProto) -> None:
+def _own_biases(model: onnx.ModelProto, outside: dict[str, Region]) -> None:
     """A bias of several operators becomes one for each, because onnxruntime copies it under names that may be taken."""
     graph = model.graph
     weights = {tensor.name: tensor for tensor in graph.initializer}
@@ -171,6 +180,8 @@ def _own_biases(model: onnx.ModelProto) -> None:
         taken.add(name)
         graph.initializer.add().CopyFrom(weights[bias])
         graph.initializer[-1].name = node.input[2] = name
+        if bias in outside:
+            outside[name] = outside[bias]
 
 
 def _clip_at_constants(model: onnx.ModelProto) -> None:

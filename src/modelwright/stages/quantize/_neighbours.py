@@ -26,6 +26,7 @@ else:
 # 255 · 128 fits 16 bits with a sign. Rounding adds a half to each of the two.
 _TOGETHER = 128
 _LARGEST = 127
+_PIECE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,10 @@ def packing_of(node: onnx.NodeProto, rank: int, group_channels: int) -> Packing 
 
 def finest_scales(weight: NDArray[Any], packing: Packing) -> NDArray[Any]:
     """For each output channel the smallest scale that keeps its neighbours together within 16 bits."""
+    return np.concatenate([_finest(part, packing) for part in _channels(weight, packing.axis)])
+
+
+def _finest(weight: NDArray[Any], packing: Packing) -> NDArray[Any]:
     rows = np.moveaxis(weight, packing.axis, 0).reshape(weight.shape[packing.axis], -1)
     largest = np.abs(rows).max(axis=1)
     if not packing.exact:
@@ -58,7 +63,8 @@ def finest_scales(weight: NDArray[Any], packing: Packing) -> NDArray[Any]:
 
 def fits(weight: NDArray[Any], packing: Packing) -> bool:
     """Do the products of these integer weights fit?"""
-    return packing.exact or bool(_together(weight.astype(np.int32), packing).max(initial=0) <= _TOGETHER)
+    parts = (part.astype(np.int32) for part in _channels(weight, packing.axis))
+    return packing.exact or all(bool(_together(part, packing).max(initial=0) <= _TOGETHER) for part in parts)
 
 
 def beyond(weight: NDArray[Any], packing: Packing) -> NDArray[Any]:
@@ -66,6 +72,14 @@ def beyond(weight: NDArray[Any], packing: Packing) -> NDArray[Any]:
     together = np.zeros(weight.shape[packing.axis]) if packing.exact else _together(weight.astype(np.int32), packing)
     found: NDArray[Any] = together > _TOGETHER
     return found
+
+
+def _channels(weight: NDArray[Any], axis: int) -> Iterator[NDArray[Any]]:
+    """Some of them at a time: what is compared is there several times over."""
+    count = max(1, _PIECE * weight.shape[axis] // max(1, weight.size))
+    rows = np.moveaxis(weight, axis, 0)
+    for begin in range(0, len(rows), count):
+        yield np.moveaxis(rows[begin : begin + count], 0, axis)
 
 
 def _together(weight: NDArray[Any], packing: Packing) -> NDArray[Any]:

@@ -13,6 +13,7 @@ from modelwright.stages.quantize._neighbours import finest_scales, packing_of
 from modelwright.stages.quantize._params import QuantizeParams
 from modelwright.stages.quantize._precision import Step, reduces_range
 from modelwright.stages.quantize._scope import WORKERS
+from modelwright.stages.quantize._weights import Detached
 from modelwright.targets import EpAdapter, TensorRule, adapter_of, catalogue
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class PairScope:
 
 
 def tensor_overrides(
-    model: onnx.ModelProto, step: Step, params: QuantizeParams, scope: PairScope
+    model: onnx.ModelProto, step: Step, params: QuantizeParams, scope: PairScope, weights: Detached
 ) -> dict[str, list[dict[str, Any]]]:
     """The user's types first, then what EPs insist on, where the user said nothing."""
     asked = {item.tensor: [{"quant_type": quant_type(item.dtype)}] for item in params.overrides}
@@ -59,7 +60,7 @@ def tensor_overrides(
             found.setdefault(name, [override])
         _give_scales(found, node, step)
     if params.pairs == "needed" and reduces_range(params) and (step.weights, step.activations) == ("int8", "uint8"):
-        for name, channels in _fitting_weights(model, asked_for, params.per_channel):
+        for name, channels in _fitting_weights(model, asked_for, params.per_channel, weights):
             found.setdefault(name, channels)
     return found
 
@@ -74,7 +75,7 @@ def _widths(between: Widths, step: Step) -> dict[str, list[dict[str, Any]]]:
 
 
 def _fitting_weights(
-    model: onnx.ModelProto, nodes: list[onnx.NodeProto], per_channel: bool
+    model: onnx.ModelProto, nodes: list[onnx.NodeProto], per_channel: bool, weights: Detached
 ) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Of the CPU provider the order of the weights is known; a weight with several readers keeps to 7 bits."""
     stored = {tensor.name: tensor for tensor in model.graph.initializer}
@@ -87,7 +88,7 @@ def _fitting_weights(
         packing = packing_of(node, len(tensor.dims), tensor.dims[1] if len(tensor.dims) > 1 else 0)
         if packing is None or 0 in tensor.dims:
             continue
-        scales = np.maximum(finest_scales(onnx.numpy_helper.to_array(tensor), packing), least).astype(np.float32)
+        scales = np.maximum(finest_scales(weights.values(tensor), packing), least).astype(np.float32)
         kind = {"quant_type": quant_type("int8"), "zero_point": np.array(0, np.int8)}
         if per_channel:
             yield tensor.name, [{**kind, "scale": np.array(scale), "axis": packing.axis} for scale in scales]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections.abc import Mapping
 from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,7 +41,8 @@ from modelwright.stages.quantize._params import (
 from modelwright.stages.quantize._precision import Step, canonical, reduces_range, steps_of
 from modelwright.stages.quantize._save import save
 from modelwright.stages.quantize._scope import WIDE, check_scope
-from modelwright.stages.quantize._static import CalibrationSamples, quantize_static
+from modelwright.stages.quantize._static import CalibrationSamples, StaticResult, quantize_static
+from modelwright.stages.quantize._weights import values_of
 from modelwright.stages.quantize._widen import quantize_widened
 from modelwright.targets import open_as_written
 from modelwright.worker import progress, task
@@ -95,21 +97,28 @@ def run_quantize(
     folder = Path(workdir)
     try:
         result, weights = _transform(graph, steps, params, source, (folder, facts))
+        facts.weight_range_bits = _range_bits(result, weights, own, reduces_range(params))
+        progress("writing", 0.9)
+        written = save(result, folder, weights, in_order=steps[0].kind == "static")
     finally:
         for scratch in folder.glob("*.scratch*"):
             scratch.unlink()
-    made = (tensor for tensor in result.graph.initializer if tensor.name not in own)
-    signed = {tensor.name: tensor for tensor in made if tensor.data_type == onnx.TensorProto.INT8}
-    facts.weight_range_bits = weight_range_bits(map(onnx.numpy_helper.to_array, signed.values()))
-    if signed and reduces_range(params):
-        stored = {tensor.name: tensor for tensor in result.graph.initializer}
-        beyond = saturating(result.graph, lambda name: onnx.numpy_helper.to_array(stored[name]))
-        require_exact(tuple(name for name in beyond if name in signed))
-    progress("writing", 0.9)
-    written = save(result, folder, weights)
     facts.warnings += _clip_warnings(facts.clipped)
     params = replace(params, overrides=facts.overrides)
     return _outcome(written, steps, params, facts, time.perf_counter() - began)
+
+
+def _range_bits(
+    result: onnx.ModelProto, weights: Mapping[str, StreamedWeight], own: set[str], exact: bool
+) -> int | None:
+    """Bits that the signed weights use that were made; those whose products are to be `exact` must be."""
+    stored = {tensor.name: tensor for tensor in result.graph.initializer}
+    made = {name: tensor for name, tensor in stored.items() if name not in own}
+    signed = {name: tensor for name, tensor in made.items() if tensor.data_type == onnx.TensorProto.INT8}
+    if signed and exact:
+        beyond = saturating(result.graph, lambda name: values_of(stored[name], weights))
+        require_exact(tuple(name for name in beyond if name in signed))
+    return weight_range_bits(values_of(tensor, weights) for tensor in signed.values())
 
 
 def _transform(
@@ -129,15 +138,16 @@ def _transform(
         return _applied(ready.model, steps, params, ready.weights, facts), ready.weights
     prepared = prepare(graph, folder, integers=kind != "none", raise_opset=kind == "static")
     facts.warnings += check_scope(prepared.model, params)
-    done = 1 if source is not None else 0
+    done, weights = 1 if source is not None else 0, dict[str, StreamedWeight]()
     if source is not None and kind == "int4":
         model, facts.gains = int4_best(graph.path, prepared, params, source, folder)
     elif source is not None:
-        model = _static(graph.path, prepared, (steps[0], params, thorough), source, into)
+        found = _static(graph.path, prepared, (steps[0], params, thorough), source, into)
+        model, weights = found.model, dict(found.weights)
     else:
         prepared.weights.attach(prepared.model)
         model = prepared.model
-    return _applied(model, steps[done:], params, {}, facts), {}
+    return _applied(model, steps[done:], params, weights, facts), weights
 
 
 def _static(
@@ -146,7 +156,7 @@ def _static(
     how: tuple[Step, QuantizeParams, bool],
     source: CalibrationSamples,
     into: tuple[Path, _QuantizeFacts],
-) -> onnx.ModelProto:
+) -> StaticResult:
     (step, params, thorough), (folder, facts) = how, into
     wide = _widens(params, step, source)
     if wide:
@@ -157,11 +167,11 @@ def _static(
         ready = again(path, folder) if wide else prepared
         result, facts.gains = quantize_best(path, ready, step, params, source, folder)
     elif not wide:
-        result = quantize_static(prepared, step, params, source, folder)
+        result = quantize_static(prepared, step, params, source, folder, to_write=True)
     facts.calibration, facts.pairs_left_out = result.calibration, result.pairs_left_out
     facts.biases_corrected, facts.kept_float, facts.between = result.biases_corrected, result.kept_float, result.between
     facts.warnings += [*_sample_warnings(result.calibration), *result.warnings]
-    return result.model
+    return result
 
 
 def _applied(

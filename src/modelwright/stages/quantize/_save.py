@@ -20,11 +20,14 @@ DATA = "model.onnx.data"
 LARGEST = int(1.8 * 2**30)
 
 
-def save(model: onnx.ModelProto, folder: Path, weights: Mapping[str, StreamedWeight] = {}) -> Path:
-    """`model.onnx` in `folder`, with `model.onnx.data` only when it must be. `weights` are those not in memory."""
+def save(
+    model: onnx.ModelProto, folder: Path, weights: Mapping[str, StreamedWeight] = {}, *, in_order: bool = False
+) -> Path:
+    """`model.onnx` in `folder`, with `model.onnx.data` only when it must be. `weights` are those not in memory; they
+    come last, or `in_order` where they stand in the model."""
     sort_nodes(model.graph)
     if weights:
-        return write_streamed(model, weights, folder)
+        return write_streamed(model, weights, folder, in_order=in_order)
     path = folder / MODEL
     if sum(len(tensor.raw_data) for tensor in model.graph.initializer) > LARGEST:
         onnx.save_model(model, str(path), save_as_external_data=True, location=DATA, size_threshold=1024)

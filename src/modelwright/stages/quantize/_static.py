@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.data import Samples
 from modelwright.errors import InputError
+from modelwright.graph import StreamedWeight
 from modelwright.stages.quantize._bias import correct_biases, products
 from modelwright.stages.quantize._gelu import fuse_gelu
 from modelwright.stages.quantize._histogram import histograms, mse_range, percentile_range
@@ -41,10 +43,11 @@ if TYPE_CHECKING:
     import onnxruntime.quantization as ortq
     import onnxruntime.quantization.execution_providers.qnn.mixed_precision_overrides_utils as qnn
 
-    from modelwright.stages.quantize import _indexed
+    from modelwright.stages.quantize import _indexed, _outside
 else:
     np = lazy("numpy")
     _indexed = lazy("modelwright.stages.quantize._indexed")
+    _outside = lazy("modelwright.stages.quantize._outside")
     onnx = lazy("onnx")
     ortq = lazy("onnxruntime.quantization")
     qnn = lazy("onnxruntime.quantization.execution_providers.qnn.mixed_precision_overrides_utils")
@@ -76,6 +79,7 @@ class StaticResult:
     kept_float: int
     between: int = 0
     rounded: int = 0
+    weights: Mapping[str, StreamedWeight] = field(default_factory=dict)
 
 
 def quantize_static(
@@ -86,10 +90,12 @@ def quantize_static(
     workdir: Path,
     *,
     compensate: bool = False,
+    to_write: bool = False,
 ) -> StaticResult:
-    """Find the ranges with the weights outside of memory, then bring them back and quantize.
+    """Find the ranges and quantize, with large weights outside of memory.
 
-    `compensate` rounds weights so that each product loses less, by what it reads of the samples.
+    `compensate` rounds weights so that each product loses less, by what it reads of the samples. A model that is only
+    `to_write` has its large weights beside it in the end.
     """
     _check(params)
     if params.scope is not None:
@@ -129,24 +135,28 @@ def quantize_static(
     progress("quantizing weights")
     rounding = readings(prepared.model, working - excluded) if compensate else ()
     bare = copied(prepared.model) if rounding else None
-    prepared.weights.attach(prepared.model)
+    outside = prepared.weights.to_write() if to_write else prepared.weights
+    outside.attach(prepared.model)
     integers = integer_nodes(prepared.model.graph, operators, excluded)
     kept = {*observed.means, *(item.node for item in rounding)}
-    floats = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in _weights_of(prepared.model, kept)}
-    model = _insert_pairs(prepared.model, step, params, ranges, PairScope(operators, excluded, between))
+    floats = {tensor.name: outside.values(tensor) for tensor in _weights_of(prepared.model, kept)}
+    model = _insert_pairs(
+        replace(prepared, weights=outside), step, params, ranges, PairScope(operators, excluded, between)
+    )
     left_out = keep_needed_pairs(model, integers) if needed else 0
     rounded = 0
     if bare is not None:
         weights = FloatWeights(floats, frozenset(observed.means), reduces_range(params))
         rounded = round_weights(model, learn(bare, rounding, source.samples, workdir), weights)
-    biases = correct_biases(model, observed.means, floats)
-    quantize_tables(model, tables, step.weight_bits)
+    biases = correct_biases(model, observed.means, floats, outside.values)
+    quantize_tables(model, tables, step.weight_bits, outside)
     method = params.method if params.method != "percentile" else f"percentile {params.percentile:g}"
     facts = Calibration(
         source.samples.kind, source.random, observed.samples, observed.digest, method, len(observed.ranges)
     )
     warnings = (*_wide_warning(left, wide), *((_IN_VAIN,) if slow.in_vain else ()))
-    return StaticResult(model, facts, warnings, left_out, biases, len(slow.floats), between.count, rounded)
+    counts = left_out, biases, len(slow.floats), between.count, rounded
+    return StaticResult(model, facts, warnings, *counts, outside.streamed(model))
 
 
 def _check(params: QuantizeParams) -> None:
@@ -232,19 +242,20 @@ def _weights_of(model: onnx.ModelProto, nodes: Container[str]) -> list[onnx.Tens
 
 
 def _insert_pairs(
-    model: onnx.ModelProto,
+    prepared: Prepared,
     step: Step,
     params: QuantizeParams,
     ranges: dict[str, Range],
     scope: PairScope,
 ) -> onnx.ModelProto:
-    overrides = tensor_overrides(model, step, params, scope)
+    model = prepared.model
+    overrides = tensor_overrides(model, step, params, scope, prepared.weights)
     types = {step.weights, step.activations, *(item.dtype for item in params.overrides)}
     wide = any(item.endswith("16") for item in types) or scope.between.count > 0
     # Before opset 21 ONNX has no 16-bit pairs; onnxruntime and EPs take those of com.microsoft.
     contrib = wide and opset_of(model) < _NATIVE_WIDE_OPSET
     mark_inferred(model)
-    with quiet(), _indexed.indexed():
+    with quiet(), _indexed.indexed(), _outside.outside(prepared.weights):
         quantizer = ortq.qdq_quantizer.QDQQuantizer(
             model,
             params.per_channel,

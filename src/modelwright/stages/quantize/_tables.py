@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
+from modelwright.graph import pieces
 from modelwright.stages.quantize._params import ALL_OPERATORS
+from modelwright.stages.quantize._weights import Detached
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,7 +44,7 @@ def table_nodes(model: onnx.ModelProto, excluded: set[str], op_types: tuple[str,
     )
 
 
-def quantize_tables(model: onnx.ModelProto, tables: tuple[QuantizedTable, ...], bits: int) -> None:
+def quantize_tables(model: onnx.ModelProto, tables: tuple[QuantizedTable, ...], bits: int, weights: Detached) -> None:
     """Gather from DequantizeLinear(table), and a pair with the same scale behind it.
 
     That form lets onnxruntime gather the small integers, and QNN claim the Gather; the table's own pair keeps
@@ -53,25 +55,21 @@ def quantize_tables(model: onnx.ModelProto, tables: tuple[QuantizedTable, ...], 
     done: dict[str, str] = {}
     for table in tables:
         if table.name not in done:
-            done[table.name] = _store(model, stored[table.name], bits)
+            done[table.name] = _store(model, stored[table.name], bits, weights)
         _rewire(model, table, done[table.name], domain)
     _drop_unused(model, set(done))
 
 
-def _store(model: onnx.ModelProto, tensor: onnx.TensorProto, bits: int) -> str:
-    values = onnx.numpy_helper.to_array(tensor)
+def _store(model: onnx.ModelProto, tensor: onnx.TensorProto, bits: int, weights: Detached) -> str:
+    values = weights.values(tensor)
     kind = np.dtype(f"uint{bits}")
     most = float(np.iinfo(kind).max)
     low, high = min(0.0, float(values.min())), max(0.0, float(values.max()))
     scale = np.float32(max(high - low, 1e-4) / most)
     zero = np.round(-low / scale).clip(0, most)
-    quantized = np.empty(values.shape, kind)
-    # Row blocks keep the float64-free temporaries small next to a table of a hundred megabytes.
-    for start in range(0, values.shape[0], 4096):
-        block = values[start : start + 4096] / scale
-        quantized[start : start + 4096] = np.clip(np.rint(block) + zero, 0, most)
-    base = f"{tensor.name}_table"
-    model.graph.initializer.append(onnx.numpy_helper.from_array(quantized, f"{base}_quantized"))
+    rows = (np.clip(np.rint(block / scale) + zero, 0, most).astype(kind) for block in pieces(values))
+    base, code = f"{tensor.name}_table", onnx.helper.np_dtype_to_tensor_dtype(kind)
+    model.graph.initializer.append(weights.store(f"{base}_quantized", code, tensor.dims, rows))
     model.graph.initializer.append(onnx.numpy_helper.from_array(np.asarray(scale), f"{base}_scale"))
     model.graph.initializer.append(onnx.numpy_helper.from_array(np.asarray(zero, kind), f"{base}_zero_point"))
     return base

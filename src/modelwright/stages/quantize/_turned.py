@@ -17,17 +17,12 @@ else:
     onnx = lazy("onnx")
 
 
-def read_by_transposes(model: onnx.ModelProto) -> set[str]:
-    return {node.input[0] for node in _transposes(model)}
-
-
-def store_turned(model: onnx.ModelProto, streamed: dict[str, StreamedWeight] | None = None) -> None:
+def store_turned(model: onnx.ModelProto, outside: dict[str, StreamedWeight]) -> None:
     """What reads a stored tensor through a Transpose gets it stored as it wants it.
 
-    A tied one is then there twice: as integers for the product, and as the table of the other reader. `streamed` are
+    A tied one is then there twice: as integers for the product, and as the table of the other reader. `outside` are
     those that are not in memory; they stay where they are.
     """
-    outside = streamed if streamed is not None else {}
     stored = {tensor.name: tensor for tensor in model.graph.initializer}
     shown = {value.name for value in (*model.graph.output, *model.graph.input)}
     done = [n for n in _transposes(model) if n.input[0] in stored and not shown & {n.input[0], n.output[0]}]
