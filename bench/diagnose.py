@@ -22,7 +22,7 @@ SHARE = 0.9
 @dataclass(frozen=True)
 class Asked:
     """One model. `first` is the cause that was named first, `cured` whether a cure of it held; `open` are questions
-    that the machine did not decide."""
+    that the machine did not decide, `failed` what kept diagnose from any answer."""
 
     name: str
     planted: str
@@ -32,10 +32,11 @@ class Asked:
     cure_wanted: bool
     open: tuple[str, ...]
     seconds: float
+    failed: str | None = None
 
     @property
     def right(self) -> bool:
-        return self.first == (self.planted or None)
+        return self.failed is None and self.first == (self.planted or None)
 
 
 def asked(fault: Fault) -> Asked:
@@ -45,6 +46,8 @@ def asked(fault: Fault) -> Asked:
     began = time.monotonic()
     try:
         found = mw.diagnose(str(fault.model), given.pop("target", "cpu"), **given)
+    except mw.WrightError as error:
+        return _failed(fault.name, fault.rule, error, fault.cured)
     finally:
         for name in environment:
             del os.environ[name]
@@ -55,13 +58,22 @@ def asked(fault: Fault) -> Asked:
     return Asked(fault.name, fault.rule, first, tuple(causes[1:]), cured, fault.cured, found.undecided, round(took, 1))
 
 
+def _failed(name: str, rule: str, error: mw.WrightError, cure_wanted: bool = True) -> Asked:
+    """What diagnose, or the build of the fault itself, did not come through: counted as not named."""
+    why = f"{error.problem}: {error.cause}"
+    return Asked(name, rule, None, (), cured=False, cure_wanted=cure_wanted, open=(), seconds=0.0, failed=why)
+
+
 def planted(makers: Iterable[Callable[[Path], Fault]] = FAULTS) -> list[Asked]:
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for make in makers:
             place = Path(folder, make.__name__)
             place.mkdir()
-            rows.append(asked(make(place)))
+            try:
+                rows.append(asked(make(place)))
+            except mw.WrightError as error:
+                rows.append(_failed(make.__name__, "", error))
             print(rows[-1], file=sys.stderr, flush=True)
     return rows
 
@@ -102,7 +114,7 @@ def summed(faults: list[Asked], peaceful: list[Asked]) -> dict[str, Any]:
         "claims_about_healthy_models": sum(row.first is not None for row in peaceful),
         "met": named >= SHARE * len(faults)
         and all(row.cured for row in curable if row.right)
-        and not any(row.first for row in peaceful)
+        and not any(row.first or row.failed for row in peaceful)
         and len(faults) >= 25
         and len(peaceful) >= 25,
     }

@@ -1,11 +1,12 @@
-"""A watched upgrade: onnxruntime 1.24 against the one here on three models, a planted slow operator, and A/A.
+"""A watched upgrade: onnxruntime 1.24 against the one here on six models, a planted slow operator, and A/A.
 
     python -m bench.watch PART      # upgrade, planted, real_aa or simulated_aa; prints what it found
 
 The plant is a runtime with the same onnxruntime in which every session is opened without packed weights: MatMul alone
 gets slower, by about a quarter. The convolution beside it must not be blamed. A/A: 80 suites of three cases on eight
 kinds of simulated devices (drift, two clocks, heavy tails …), through the judges that `watch` asks, and 12 real ones.
-A false alarm is a suite in which anything regressed. The parts run side by side, so this machine is never quiet.
+A false alarm is a suite in which anything regressed. The parts run one after the other: side by side each would keep
+the others from deciding. Three models of the upgrade are made by code, three are trained.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
-from onnx import TensorProto, helper, numpy_helper, save
+from onnx import TensorProto, helper, load, numpy_helper, save
 
 import modelwright as mw
+from bench import zoo
 from bench.nets import layers, residual
 from modelwright.answers.watch import content_of
 from modelwright.judge import Judge, Race
@@ -34,6 +36,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from support.simdevice import HOSTILE, measure_units  # noqa: E402
 
 OLD, PLANTED = "bench-ort-124", "bench-planted"
+TRAINED = ("fashion", "wakeword", "magika")
 BUDGET_S = float(os.environ.get("BENCH_WATCH_BUDGET_S", "300"))
 SUITES, UNITS, REAL = 80, 30, 12
 REAL_BUDGET_S = float(os.environ.get("BENCH_WATCH_REAL_S", "30"))
@@ -55,21 +58,12 @@ _collection.InferenceSession.__init__ = _planted
 
 
 def run() -> dict[str, object]:
-    with tempfile.TemporaryDirectory() as place:
-        parts = {name: _started(name, Path(place, name)) for name in PARTS}
-        found = {name: json.loads(process.communicate()[0]) for name, process in parts.items()}
+    found = {name: part() for name, part in PARTS.items()}
     return {**found, "budget_s": BUDGET_S, "met": all(part["met"] for part in found.values())}
 
 
-def _started(name: str, locks: Path) -> subprocess.Popen[str]:
-    locks.mkdir()
-    words = [sys.executable, "-m", "bench.watch", name]
-    where = {**os.environ, "MODELWRIGHT_LOCKS": str(locks)}
-    return subprocess.Popen(words, cwd=ROOT, env=where, stdout=subprocess.PIPE, text=True)
-
-
 def upgrade() -> dict[str, object]:
-    """Whatever the answers are, each is one: `met` is that every aspect of three models has an answer in words."""
+    """Whatever the answers are, each is one: `met` is that every aspect of every model is decided."""
     if OLD not in runtime_names():
         create_runtime(OLD, ["onnxruntime==1.24.2"])
     with tempfile.TemporaryDirectory() as place:
@@ -78,6 +72,7 @@ def upgrade() -> dict[str, object]:
             layers(folder / "layers.onnx", 12, 192),
             conv(folder / "conv.onnx"),
             residual(folder / "residual.onnx", 20),
+            *(_one_at_a_time(zoo.trained(name).path, folder / f"{name}.onnx") for name in TRAINED),
         ]
         found = _watched(folder, nets, OLD, "here", BUDGET_S)
     cases = _said(found)
@@ -85,8 +80,18 @@ def upgrade() -> dict[str, object]:
         "changed": [vars(one) for one in found.changed],
         "cases": cases,
         "passed": found.passed,
-        "met": len(cases) >= 3,
+        "met": len(cases) >= 3 and found.passed is not None,
     }
+
+
+def _one_at_a_time(model: Path, path: Path) -> Path:
+    """The same model, with a batch of one where it leaves that open."""
+    proto = load(model)
+    for value in (*proto.graph.input, *proto.graph.output):
+        if not value.type.tensor_type.shape.dim[0].dim_value:
+            value.type.tensor_type.shape.dim[0].dim_value = 1
+    save(proto, str(path))
+    return path
 
 
 def planted() -> dict[str, object]:

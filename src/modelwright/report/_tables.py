@@ -39,10 +39,36 @@ if TYPE_CHECKING:
     Content = str | rich.text.Text
 
 
+@dataclass(frozen=True, eq=False)
+class FittedTable:
+    """Laid out when it is printed: only then it is known in whose words, and how long those are."""
+
+    columns: Sequence[Col]
+    rows: Sequence[Sequence[Content]]
+    width: int
+    title: str | None
+
+    def __rich_console__(
+        self, console: rich.console.Console, options: rich.console.ConsoleOptions
+    ) -> Iterator[rich.table.Table]:
+        said = getattr(console, "said", _as_it_is)
+        yield _table(self.columns, [[said(cell) for cell in row] for row in self.rows], self.width, self.title)
+
+
 def fitted(
     columns: Sequence[Col], rows: Sequence[Sequence[Content]], width: int, title: str | None = None
-) -> rich.table.Table:
+) -> FittedTable:
     """The table in at most `width` columns, as long as a name can be read in it."""
+    return FittedTable(columns, rows, width, title)
+
+
+def _as_it_is(shown: Content) -> Content:
+    return shown
+
+
+def _table(
+    columns: Sequence[Col], rows: Sequence[Sequence[Content]], width: int, title: str | None
+) -> rich.table.Table:
     rows = [[visible(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
     kept, room = _kept(columns, rows, width)
     table = rich.table.Table(
@@ -65,20 +91,32 @@ def _kept(columns: Sequence[Col], rows: Sequence[Sequence[Content]], width: int)
     for dropped in (*sorted((place for place in kept if columns[place].drop), key=lambda at: -columns[at].drop), None):
         folded = {place: _widest(columns[place], rows, place) for place in kept if columns[place].kind in _FLEXIBLE}
         stiff = sum(_narrowest(columns[place], rows, place) for place in kept if place not in folded)
-        room = _shared(folded, width - stiff - _GAP * len(kept))
+        least = {place: min(folded[place], _unbroken(rows, place)) for place in folded}
+        room = _shared(folded, least, width - stiff - _GAP * len(kept))
         if dropped is None or all(room[place] >= min(_READABLE, folded[place]) for place in folded):
             break
         kept.remove(dropped)
     return kept, room
 
 
-def _shared(wanted: dict[int, int], width: int) -> dict[int, int]:
-    """Who wants little gets it; the others share what is left."""
+def _shared(wanted: dict[int, int], least: dict[int, int], width: int) -> dict[int, int]:
+    """Who wants little gets it, the others share what is left; no word is cut while there is room for all."""
+    if sum(least.values()) > width:
+        least = dict.fromkeys(least, 0)
     found: dict[int, int] = {}
-    for number, (place, most) in enumerate(sorted(wanted.items(), key=lambda item: item[1])):
-        share = (width - sum(found.values())) // (len(wanted) - number)
-        found[place] = max(_SHORTEST, min(most, share))
+    ranked = sorted(wanted.items(), key=lambda item: item[1])
+    for number, (place, most) in enumerate(ranked):
+        left = width - sum(found.values())
+        kept_back = sum(least[other] for other, _ in ranked[number + 1 :])
+        share = min(most, left // (len(ranked) - number), left - kept_back)
+        found[place] = max(_SHORTEST, least[place], share)
     return found
+
+
+def _unbroken(rows: Sequence[Sequence[Content]], place: int) -> int:
+    """Its longest word; what is longer than anybody reads is cut."""
+    words = (word for row in rows for word in str(row[place]).replace("/", "/ ").split())
+    return min(_READABLE, max(map(_length, words), default=0))
 
 
 def _narrowest(column: Col, rows: Sequence[Sequence[Content]], place: int) -> int:

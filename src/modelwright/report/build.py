@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from modelwright._lazy import lazy
 from modelwright.pipeline import BuildResult, Builds, Built, ImportOutcome, PlannedStage, Plans, TargetPlan
 from modelwright.plans import StageResult
-from modelwright.report._tables import Col, fitted
+from modelwright.report._tables import Col, FittedTable, fitted
 from modelwright.report._units import human_bytes
 from modelwright.stages.check import CheckOutcome
 from modelwright.stages.compile import CompileOutcome
@@ -125,7 +125,7 @@ def _total(found: Plans) -> str:
     )
 
 
-def _stages(component: Built, title: str | None, width: int) -> rich.table.Table:
+def _stages(component: Built, title: str | None, width: int) -> FittedTable:
     columns = [Col("stage"), Col("time", "number"), Col("size", "number"), Col("what happened", "text")]
     rows = [
         (stage.stage, _time(stage), human_bytes(sum(file.size for file in stage.artifact.files)), _story(stage))

@@ -15,7 +15,7 @@ from modelwright.measure import (
     TypicalTime,
     quantile_name,
 )
-from modelwright.report._tables import Col, fitted
+from modelwright.report._tables import Col, FittedTable, fitted
 from modelwright.report._tones import verdict_style
 from modelwright.report.perf import milliseconds
 from modelwright.report.show import when
@@ -102,7 +102,7 @@ def _typical(time: TypicalTime) -> str:
     return f"{milliseconds(time.p50_ms)} ({milliseconds(time.low_ms)} to {milliseconds(time.high_ms)})"
 
 
-def _table(result: CompareResult, width: int) -> rich.table.Table:
+def _table(result: CompareResult, width: int) -> FittedTable:
     """What differs between the arms is a column; what all share stands above."""
     _, own = setting_columns(result)
     times = [Col(quantile_name(quantile), "number") for quantile in result.options.by]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from modelwright._lazy import lazy
 from modelwright.diagnosis import Activation, DebugReport, NoiseShare, OutputScore, WeightScore
-from modelwright.report._tables import Col, fitted
+from modelwright.report._tables import Col, FittedTable, fitted
 
 if TYPE_CHECKING:
     import rich.console
@@ -88,14 +88,14 @@ def _fed(report: DebugReport) -> str:
     return f"{report.samples} {noun} from {report.data.kind}{scaled}"
 
 
-def _show(title: str, table: rich.table.Table, console: rich.console.Console) -> None:
+def _show(title: str, table: FittedTable, console: rich.console.Console) -> None:
     """The title as a line of its own: a table's title is broken at the table's width."""
     console.print()
     console.print(rich.text.Text(title, style="bold"), soft_wrap=True)
     console.print(table)
 
 
-def _outputs(rows: Sequence[OutputScore], width: int) -> rich.table.Table:
+def _outputs(rows: Sequence[OutputScore], width: int) -> FittedTable:
     columns = [Col("SQNR dB", "number"), Col("as executed", "number"), Col("worst sample", "number", drop=1)]
     columns += [Col("cosine", "number"), Col("top-1", "number", drop=2), Col("output", "name")]
     cells = [
@@ -112,7 +112,7 @@ def _outputs(rows: Sequence[OutputScore], width: int) -> rich.table.Table:
     return fitted(columns, cells, width)
 
 
-def _originators(report: DebugReport, width: int) -> rich.table.Table:
+def _originators(report: DebugReport, width: int) -> FittedTable:
     columns = [Col("share", "number"), Col("adds dB", "number"), Col("local", "number", drop=2)]
     columns += [Col("cumulative", "number"), Col("clipped", "number", drop=1), Col("node", "name")]
     columns += [Col("tensor", "name", drop=3)]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from modelwright._lazy import lazy
 from modelwright.evaluation import EvalData, EvalResult
 from modelwright.metrics import Aggregate
-from modelwright.report._tables import Col, fitted
+from modelwright.report._tables import Col, FittedTable, fitted
 from modelwright.report._tones import verdict_style
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def data_words(data: EvalData) -> str:
     return f"{data.source}, all {data.available:,} samples"
 
 
-def _metrics(result: EvalResult, width: int) -> rich.table.Table:
+def _metrics(result: EvalResult, width: int) -> FittedTable:
     assert result.values is not None
     assert result.metric is not None
     values, found = result.values, result.comparison

@@ -9,7 +9,7 @@ from modelwright._lazy import lazy
 from modelwright.diagnosis import INPUT, operator_words
 from modelwright.judge import SAID, VerdictKind
 from modelwright.repairs import FixResult, FixRow, FixScore, Promotion, Repaired
-from modelwright.report._tables import Col, fitted
+from modelwright.report._tables import Col, FittedTable, fitted
 from modelwright.report._tones import verdict_style
 from modelwright.report._units import human_bytes
 from modelwright.report.debug import decibels
@@ -83,7 +83,7 @@ def _whose(item: Promotion) -> str:
     return f"{parts.get(item.what, '')}{operator}"
 
 
-def _table(result: FixResult, width: int, rows: Sequence[FixRow] = ()) -> rich.table.Table:
+def _table(result: FixResult, width: int, rows: Sequence[FixRow] = ()) -> FittedTable:
     placed = any(row.partitions is not None for row in result.rows)
     titles = ["raised", "size", "SQNR dB", "held out"]
     titles += ["metric", "held out"] if result.metric else []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from modelwright._lazy import lazy
 from modelwright.graph import Macs, ModelChange, ModelSummary, StoredWeight, ValueSpec
 from modelwright.models import Inspection, PairInspection
-from modelwright.report._tables import Col, fitted
+from modelwright.report._tables import Col, FittedTable, fitted
 from modelwright.report._units import human_bytes, human_count
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def _precision(model: ModelSummary) -> str:
     return f"{measured.label}  ({share:.0%} of weights quantized)" if measured.quantized and share else measured.label
 
 
-def _values(model: ModelSummary, width: int) -> rich.table.Table:
+def _values(model: ModelSummary, width: int) -> FittedTable:
     rows = [
         (value.name, kind, value.dtype or "unknown", _shape(value.shape))
         for kind, values in (("in", model.inputs), ("out", model.outputs))
@@ -124,7 +124,7 @@ def _values(model: ModelSummary, width: int) -> rich.table.Table:
     return fitted([Col("name", "name"), Col(""), Col("type"), Col("shape", "text")], rows, width)
 
 
-def _weights(weights: Sequence[StoredWeight], width: int) -> rich.table.Table:
+def _weights(weights: Sequence[StoredWeight], width: int) -> FittedTable:
     rows = [(item.name, item.dtype, _shape(item.shape), human_bytes(item.size_bytes)) for item in weights]
     return fitted([Col("biggest weights", "name"), Col("type"), Col("shape"), Col("size", "number")], rows, width)
 

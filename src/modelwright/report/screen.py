@@ -41,14 +41,14 @@ class Screen(rich.console.Console):
 
     def print(self, *objects: Any, soft_wrap: bool | None = None, **options: Any) -> None:
         """A long line is broken between words on a terminal, which would cut them, and stays whole in a file."""
-        objects = tuple(map(self._said, objects))
+        objects = tuple(map(self.said, objects))
         if not (soft_wrap and self.is_terminal):
             super().print(*objects, soft_wrap=soft_wrap, **options)
         else:
             super().print(*(self._hanging(one) for one in objects), **options)
 
-    def _said(self, shown: Any) -> Any:
-        """Of a text of several styles nobody could tell which words they are for."""
+    def said(self, shown: Any) -> Any:
+        """In the words of whoever reads it. Of a text of several styles nobody could tell which words they are for."""
         if self._spoken is None:
             return shown
         if isinstance(shown, rich.text.Text) and not shown.spans:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from modelwright._lazy import lazy
 from modelwright.evidence import busy_words
 from modelwright.measure import Operator, OpTrace, ShareSpread, TraceReason, TraceShare, TraceStatus
-from modelwright.report._tables import Col, fitted
+from modelwright.report._tables import Col, FittedTable, fitted
 from modelwright.targets import parse_target
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def operator_name(operator: Operator) -> str:
     return f"{operator.onnx_nodes[0]} +{more}" if more else operator.onnx_nodes[0]
 
 
-def _operators(shown: Sequence[Operator], count: int, width: int) -> rich.table.Table:
+def _operators(shown: Sequence[Operator], count: int, width: int) -> FittedTable:
     return fitted(_COLUMNS, list(_cells(shown)), width, f"slowest {len(shown)} of {count} operators")
 
 
@@ -174,7 +174,7 @@ def _cells(shown: Sequence[Operator]) -> Iterator[tuple[str, ...]]:
         )
 
 
-def _shares(shown: Sequence[TraceShare], count: int, width: int) -> rich.table.Table:
+def _shares(shown: Sequence[TraceShare], count: int, width: int) -> FittedTable:
     titles = ("operators", "time", "share", "in 9 of 10 runs")
     columns = [Col("type", "name"), *(Col(title, "number") for title in titles)]
     rows = [

@@ -74,3 +74,19 @@ def test_a_name_of_several_words_is_folded_between_them():
     rows = [("denormals=off spinning=off level=basic", "+13.3% (+11.5% … +15.1%)")]
     text = printed(fitted([Col("variant", "name"), Col("effect", "number")], rows, 44), 44)
     assert [word in text for word in rows[0][0].split()] == [True] * 3
+
+
+def test_no_word_is_cut_while_there_is_room_for_all():
+    columns = [Col("gate"), Col("variant", "name"), Col("answer"), Col("why", "text")]
+    why = "without QNNExecutionProvider on npu the selector takes it; opened and run on onnxruntime 1.31.1"
+    rows = [("agreement", "openvino-cpu:soc=a-chip-of-a-long-name/and-more/of-it", "undecided", why)]
+    for width in (72, 80, 100):
+        text = printed(fitted(columns, rows, width), width)
+        assert max(map(len, text.splitlines())) <= width
+        assert [word for word in why.split() if word not in text] == []
+
+
+def test_a_cell_speaks_the_words_of_whoever_typed_the_command():
+    screen = Screen(io.StringIO(), width=60, spoken=lambda text: text.replace("`budget_s`", "--budget"))
+    screen.print(fitted([Col("why", "text")], [("give more `budget_s`",)], 60))
+    assert "give more --budget" in screen.file.getvalue()
