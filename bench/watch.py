@@ -19,6 +19,7 @@ import tempfile
 from collections import Counter
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from onnx import TensorProto, helper, load, numpy_helper, save
@@ -72,7 +73,7 @@ def upgrade() -> dict[str, object]:
             layers(folder / "layers.onnx", 12, 192),
             conv(folder / "conv.onnx"),
             residual(folder / "residual.onnx", 20),
-            *(_one_at_a_time(zoo.trained(name).path, folder / f"{name}.onnx") for name in TRAINED),
+            *(_with_samples(zoo.trained(name), folder / f"{name}.onnx") for name in TRAINED),
         ]
         found = _watched(folder, nets, OLD, "here", BUDGET_S)
     cases = _said(found)
@@ -84,13 +85,12 @@ def upgrade() -> dict[str, object]:
     }
 
 
-def _one_at_a_time(model: Path, path: Path) -> Path:
-    """The same model, with a batch of one where it leaves that open."""
-    proto = load(model)
-    for value in (*proto.graph.input, *proto.graph.output):
-        if not value.type.tensor_type.shape.dim[0].dim_value:
-            value.type.tensor_type.shape.dim[0].dim_value = 1
-    save(proto, str(path))
+def _with_samples(trained: zoo.Trained, path: Path) -> Path:
+    """The same model, and real inputs beside it."""
+    save(load(trained.path), str(path))
+    rows = [trained.judged[place] for place in range(8)]
+    arrays: dict[str, Any] = {name: np.stack([row[name][0] for row in rows]) for name in rows[0]}
+    np.savez(path.with_suffix(".npz"), **arrays)
     return path
 
 
@@ -159,9 +159,15 @@ def _grown(draw: np.random.Generator) -> bool | None:
 
 
 def _watched(folder: Path, nets: list[Path], old: str, new: str, budget_s: float) -> mw.Result:
-    cases = "".join(f'[[case]]\nmodel = "{net.name}"\nthreads = 1\nsha256 = "{content_of(net)}"\n' for net in nets)
+    cases = "".join(map(_case, nets))
     (folder / "suite.toml").write_text(f'[watch]\nold = "{old}"\nnew = "{new}"\nbudget_s = {budget_s}\n{cases}')
     return mw.watch(folder / "suite.toml", store=mw.Store(folder / "store"))
+
+
+def _case(net: Path) -> str:
+    samples = net.with_suffix(".npz")
+    data = f'data = "{samples.name}"\n' if samples.exists() else ""
+    return f'[[case]]\nmodel = "{net.name}"\nthreads = 1\nsha256 = "{content_of(net)}"\n{data}'
 
 
 def _said(found: mw.Result) -> dict[str, object]:

@@ -29,7 +29,7 @@ def tls_option(function: F) -> F:
 def on_options(function: F) -> F:
     """Adds --on, --scheduler and --tls; hands the command `on`."""
 
-    @click.option("--on", "name", metavar="NAME", help="Do it on this worker of the cluster: by name, or by target.")
+    @click.option("--on", metavar="NAME", help="Do it on this worker of the cluster: by name, or by target.")
     @click.option(
         "--scheduler",
         metavar="tls://HOST:PORT",
@@ -38,10 +38,10 @@ def on_options(function: F) -> F:
     )
     @tls_option
     @functools.wraps(function)
-    def wrapper(*args: Any, name: str | None, scheduler: str | None, tls: Path | None, **kwargs: Any) -> Any:
-        if name is None:
+    def wrapper(*args: Any, on: str | None, scheduler: str | None, tls: Path | None, **kwargs: Any) -> Any:
+        if on is None:
             _refuse_typed("scheduler", "tls")
-        return function(*args, on=None if name is None else On(name, scheduler, tls), **kwargs)
+        return function(*args, on=None if on is None else On(on, scheduler, tls), **kwargs)
 
     return wrapper  # type: ignore[return-value]
 

@@ -9,8 +9,9 @@ import click
 from modelwright.errors import WrightError
 
 _PARAMETER = re.compile(r"`([a-z][a-z0-9_]*)`")
-_ONCE_EACH = {"columns": "column", "targets": "target", "target": "targets"}
-"""Parameters that hold what an option gives piece by piece, and a target that may be one of several."""
+_OTHERWISE = {"columns": "column", "targets": "target", "target": "targets", "speed_on": "on"}
+"""Parameters that hold what an option gives piece by piece, a target that may be one of several, and what the command
+calls otherwise."""
 
 
 def with_flags(error: WrightError, command: click.Command | None) -> WrightError:
@@ -26,7 +27,7 @@ def in_flags(text: str, command: click.Command | None) -> str:
 
     def spelt(found: re.Match[str]) -> str:
         word = found.group(1)
-        return names.get(word) or names.get(_ONCE_EACH.get(word, "")) or found.group(0)
+        return names.get(word) or names.get(_OTHERWISE.get(word, "")) or found.group(0)
 
     return _PARAMETER.sub(spelt, text)
 

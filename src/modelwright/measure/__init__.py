@@ -24,6 +24,7 @@ from modelwright.measure.races._compare import compare
 from modelwright.measure.races._outputs import OutputCheck, Outputs, check_outputs
 from modelwright.measure.races._schedule import Schedule, Turn
 from modelwright.measure.races._sentence import quantile_name, sentence
+from modelwright.measure.races._settling import more_budget, what_settles
 from modelwright.measure.races._types import (
     COMPARE_PROTOCOL,
     ArmResult,
@@ -118,6 +119,7 @@ __all__ = [
     "make_subject",
     "measure_leg",
     "measurement_lock",
+    "more_budget",
     "parse_arm",
     "parse_arms",
     "perf",
@@ -134,5 +136,6 @@ __all__ = [
     "traced_operators",
     "typical_ms",
     "unit_plan",
+    "what_settles",
     "with_energy",
 ]

@@ -32,7 +32,8 @@ def render_watch(result: WatchResult, console: rich.console.Console) -> None:
         for row in case.rows
     ]
     console.print(fitted(columns, rows, console.width))
-    for line in (*_versions(result), *(line for case in result.cases for line in blame_lines(case))):
+    blamed = (line for case in result.cases for line in blame_lines(case))
+    for line in (*_versions(result), *blamed, *fix_lines(result)):
         console.print(rich.text.Text(line), soft_wrap=True)
     style = {True: "bold green", False: "bold red", None: "bold yellow"}[result.passed]
     console.print(rich.text.Text(result_words(result), style=style), soft_wrap=True)
@@ -86,6 +87,14 @@ def blame_lines(case: WatchCase) -> Iterator[str]:
         yield f"{case.name}: moved: {moved}"
 
 
+def fix_lines(result: WatchResult) -> Iterator[str]:
+    """What decides what is undecided."""
+    for case in result.cases:
+        for row in case.rows:
+            if row.fix is not None:
+                yield f"next: {case.name} ({row.aspect}): {row.fix}"
+
+
 def change_words(one: CaseHistory) -> str:
     if not one.changes:
         return "none proven"
@@ -106,7 +115,7 @@ def markdown(result: WatchResult) -> str:
         lines.append(f"| {_safe(case.name)} | {' | '.join(by.get(aspect, '-') for aspect in _ASPECTS)} |")
     lines += ["", *(f"- {_safe(line)}" for line in _versions(result)), ""]
     for case in result.cases:
-        bad = [f"- **{row.aspect}** {row.word}: {_safe(row.sentence)}" for row in case.rows if row.passed is not True]
+        bad = [f"- **{row.aspect}** {row.word}: {_safe(_whole(row))}" for row in case.rows if row.passed is not True]
         if bad:
             lines += [f"#### {_safe(case.name)}", "", *bad, *(f"- {_safe(line)}" for line in blame_lines(case)), ""]
     return "\n".join([*lines, f"<!-- {SEAL} -->", ""])
@@ -139,7 +148,12 @@ def _test(suite: ElementTree.Element, case: WatchCase, row: WatchRow) -> None:
         return
     kind = "failure" if row.passed is False else "error"
     found = ElementTree.SubElement(test, kind, message=_xml(row.sentence), type=row.word)
-    found.text = _xml("\n".join([row.sentence, *blame_lines(case)]))
+    found.text = _xml("\n".join([_whole(row), *blame_lines(case)]))
+
+
+def _whole(row: WatchRow) -> str:
+    """In a file, where the one who reads it has the suite beside it and typed no command."""
+    return row.sentence if row.fix is None else f"{row.sentence}; next: {row.fix.replace('`', '')}"
 
 
 def bug_reports(result: WatchResult) -> dict[str, str]:

@@ -1,9 +1,12 @@
 """A suite on real sessions, as a user types it."""
 
 import json
+import re
 
 import pytest
+from onnx import TensorProto, helper
 
+import modelwright as mw
 from modelwright.answers.watch import content_of
 from support.models import mlp, save
 
@@ -26,6 +29,7 @@ def test_a_suite_against_itself_is_never_red_and_too_little_time_is_never_green(
     assert (rows["runs"], rows["accuracy"], rows["placement"]) == (True, True, True)
     assert False not in rows.values()
     assert answer.code == (0 if all(rows.values()) else 6), answer.err
+    assert [row["aspect"] for row in case["rows"] if row["fix"]] == [name for name in rows if rows[name] is None]
     assert list((tmp_path / "bugs").iterdir()) == []
     assert json.loads((tmp_path / "history.jsonl").read_text())["case"] == case["name"]
     assert wright("watch", "history", "history.jsonl").code == 0
@@ -36,3 +40,41 @@ def test_a_model_that_was_changed_is_refused(wright, suite, tmp_path):
     save(mlp(hidden=4), tmp_path)
     answer = wright("watch", "run", "suite.toml")
     assert (answer.code, "another model" in answer.err) == (3, True)
+
+
+def test_what_a_case_cannot_be_fed_with_is_told_before_anything_is_measured(wright, suite, tmp_path):
+    blind = save(forged_integers(), tmp_path, "blind.onnx")
+    with suite.open("a") as file:
+        file.write(f'[[case]]\nmodel = "blind.onnx"\nsha256 = "{content_of(blind)}"\n')
+    answer = wright("watch", "run", "suite.toml")
+    assert answer.code == 3
+    assert "blind: input x takes integers of an unknown range" in answer.err
+    assert "timing" not in answer.err
+
+
+def test_a_file_that_becomes_another_one_meanwhile_has_no_answer(suite, tmp_path):
+    def swap(progress):
+        if "memory" in progress.message:
+            save(mlp(hidden=4), tmp_path)
+
+    found = mw.watch(suite, budget_s=0.5, on_progress=swap)
+    (row,) = found.cases[0].rows
+    assert (found.passed, row.sentence) == (None, "its file was changed while it was watched")
+    assert found.cases[0].speed is None
+
+
+def test_an_undecided_suite_names_the_flag_that_decides_it(wright, suite):
+    answer = wright("watch", "run", "suite.toml", "--budget", "0.2")
+    assert answer.code == 6
+    assert re.search(r"next: \w+ \(speed\): give [0-9,]+ s or more as --budget, or", answer.out)
+
+
+def forged_integers():
+    """Integers that index nothing here: no range can be guessed."""
+    nodes = [helper.make_node("Cast", ["x"], ["y"], to=TensorProto.FLOAT)]
+    sides = [
+        helper.make_tensor_value_info(name, kind, [1, 8])
+        for name, kind in (("x", TensorProto.INT32), ("y", TensorProto.FLOAT))
+    ]
+    graph = helper.make_graph(nodes, "g", sides[:1], sides[1:])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)

@@ -107,17 +107,19 @@ def test_memory_is_judged_and_few_units_decide_nothing(grown, units, passed):
         judge.add(base=[base], arm=[arm])
         peaks[0].append(int(base))
         peaks[1].append(int(arm))
-    ratio, row = memory_answer(judge, 0.1, peaks)
+    ratio, row = memory_answer(judge, 0.1, peaks, spent_s=units)
     assert (row.passed, ratio.units) == (passed, units)
+    assert (row.fix is None) is (passed is not None)
 
 
 def test_a_simulator_and_a_failure_are_no_times():
     arm = SimpleNamespace(
         facts=SimpleNamespace(simulated=True), failure=None, verdict=object(), sentence="", within=True
     )
-    assert speed_answer(arm, None)[1].passed is None
-    broken = SimpleNamespace(facts=None, failure="it crashed", verdict=None, sentence="", within=None)
-    assert speed_answer(broken, None)[1].sentence == "not timed: it crashed"
+    row = speed_answer(arm, SimpleNamespace(record_id=None))[1]
+    assert (row.passed, row.fix) == (None, "watch it on a machine that has the device")
+    broken = SimpleNamespace(facts=None, failure="it crashed", verdict=None, sentence="", within=None, target="cpu")
+    assert speed_answer(broken, SimpleNamespace(record_id=None))[1].sentence == "not timed: it crashed"
 
 
 def change(op_type, low):

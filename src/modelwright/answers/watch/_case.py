@@ -12,7 +12,7 @@ from modelwright import measure
 from modelwright._dataclass import dataclass
 from modelwright.answers.watch._types import HERE, NewOldRatio, WatchCase, WatchedModel, WatchRow, WatchSuite
 from modelwright.errors import WrightError
-from modelwright.judge import Judge
+from modelwright.judge import Judge, Verdict, forecast
 from modelwright.measure import Arm, ArmResult, CompareResult, InputChoice, Outputs, ReadyArm, Subject
 from modelwright.vocabulary import OnProgress, Progress, as_data
 
@@ -33,9 +33,10 @@ class _Answered:
     answers: tuple[Outputs, ...]
 
 
-def watch_case(suite: WatchSuite, case: WatchedModel, race: Race, tell: OnProgress) -> WatchCase:
+def watch_case(
+    suite: WatchSuite, case: WatchedModel, subjects: Sequence[Subject], race: Race, tell: OnProgress
+) -> WatchCase:
     tell(Progress(f"{case.name}: opening it on both sides"))
-    subjects = _subjects(case)
     arms = {side: [_ready(suite, case, side, subject) for subject in subjects] for side in ("old", "new")}
     answered = {side: _answered(every) for side, every in arms.items()}
     old, new = answered["old"], answered["new"]
@@ -63,12 +64,17 @@ def watch_case(suite: WatchSuite, case: WatchedModel, race: Race, tell: OnProgre
     )
 
 
-def _subjects(case: WatchedModel) -> list[Subject]:
+def case_subjects(case: WatchedModel) -> list[Subject]:
+    """Up to three different inputs for it. What keeps it from any is told with its name."""
     found: dict[str, Subject] = {}
     data = as_data(case.data)
-    for seed in range(_INPUTS):
-        subject = measure.make_subject(case.model, InputChoice(replace(data, seed=seed)))
-        found.setdefault(measure.inputs_digest(subject), subject)
+    try:
+        for seed in range(_INPUTS):
+            subject = measure.make_subject(case.model, InputChoice(replace(data, seed=seed)))
+            found.setdefault(measure.inputs_digest(subject), subject)
+    except WrightError as error:
+        error.problem = f"{case.name}: {error.problem}"
+        raise
     return list(found.values())
 
 
@@ -101,7 +107,8 @@ def _answered(arms: Sequence[ReadyArm]) -> _Answered | str:
 def _runs(old: _Answered | str, new: _Answered | str) -> WatchRow:
     if isinstance(old, str):
         also = f"; the new side: {new}" if isinstance(new, str) else ""
-        return WatchRow("runs", None, f"the old side does not run it: {old}{also}")
+        words = f"the old side does not run it: {old}{also}"
+        return WatchRow("runs", None, words, fix="name an `old` side that runs it, or take the case out of the suite")
     if isinstance(new, str):
         return WatchRow("runs", False, f"the new side does not run it: {new}")
     return WatchRow("runs", True, f"{old.facts.engine} and {new.facts.engine}")
@@ -129,7 +136,8 @@ def placement_row(old: SessionFacts, new: SessionFacts) -> WatchRow:
         who = " and ".join(side for side, share in (("old", before), ("new", now)) if share is None)
         if old.ep == "CPUExecutionProvider":
             return WatchRow("placement", True, f"the target is the CPU itself; the {who} side does not tell nodes")
-        return WatchRow("placement", None, f"the {who} side does not tell which EP has which node")
+        words = f"the {who} side does not tell which EP has which node"
+        return WatchRow("placement", None, words, fix="name sides whose onnxruntime does, or trace both")
     if now < before:
         return WatchRow("placement", False, f"{old.ep} has less of the graph: {words}")
     return WatchRow("placement", True, words if now == before else f"{old.ep} has more of the graph: {words}")
@@ -160,20 +168,23 @@ def _memory(suite: WatchSuite, old: ReadyArm, new: ReadyArm) -> tuple[NewOldRati
         Judge(suite.max_growth / 2, suite.each_alpha),
         measure.UnitRunner(measure.unit_plan([old]), fresh_processes=True),
     )
-    peaks, until, coin = (list[int](), list[int]()), time.monotonic() + suite.budget_s / 2, random.Random()
-    while judge.within(suite.max_growth) is None and time.monotonic() < until:
+    peaks, began, coin = (list[int](), list[int]()), time.monotonic(), random.Random()
+    while judge.within(suite.max_growth) is None and time.monotonic() < began + suite.budget_s / 2:
         order = [(0, old), (1, new)]
         coin.shuffle(order)
         for side, arm in order:
             peak = runner.peak_bytes(arm)
             if peak is None:
-                return None, WatchRow("memory", None, "this system does not tell what a process takes")
+                words = "this system does not tell what a process takes"
+                return None, WatchRow("memory", None, words, fix="watch it on a system that does: Linux, or Windows")
             peaks[side].append(peak)
         judge.add(base=[float(peaks[0][-1])], arm=[float(peaks[1][-1])])
-    return memory_answer(judge, suite.max_growth, peaks)
+    return memory_answer(judge, suite.max_growth, peaks, time.monotonic() - began)
 
 
-def memory_answer(judge: Judge, most: float, peaks: tuple[list[int], list[int]]) -> tuple[NewOldRatio, WatchRow]:
+def memory_answer(
+    judge: Judge, most: float, peaks: tuple[list[int], list[int]], spent_s: float
+) -> tuple[NewOldRatio, WatchRow]:
     verdict, within = judge.verdict(), judge.within(most)
     ratio = NewOldRatio(verdict.effect, verdict.low, verdict.high, verdict.units)
     middles = [sorted(side)[len(side) // 2] / _MB for side in peaks]
@@ -183,7 +194,23 @@ def memory_answer(judge: Judge, most: float, peaks: tuple[list[int], list[int]])
         False: f"more than {most:.0%} more, proven",
         None: f"whether that is more than {most:.0%} more is not decided",
     }
-    return ratio, WatchRow("memory", within, f"{words}: {ends[within]}")
+    pairs = _foreseen(verdict)
+    needed_s = None if pairs is None else 2 * spent_s * pairs / verdict.units  # half of the budget is for memory
+    fix = None if within is not None else measure.more_budget(needed_s, 2 * spent_s) + _at_limit(verdict, "max_growth")
+    return ratio, WatchRow("memory", within, f"{words}: {ends[within]}", fix=fix)
+
+
+def _foreseen(verdict: Verdict) -> int | None:
+    """Units after which this noise leaves nothing open."""
+    if verdict.noise is None:
+        return None
+    return forecast(verdict.noise, verdict.min_effect, alpha=verdict.alpha).units_to_equate
+
+
+def _at_limit(verdict: Verdict, limit: str) -> str:
+    """What stays open longer than its noise explains may lie where no number of units decides."""
+    enough = _foreseen(verdict)
+    return "" if enough is None or verdict.units < enough else f"; it may lie at the limit: allow another {limit}"
 
 
 def _speed(
@@ -192,18 +219,23 @@ def _speed(
     try:
         found = race(suite, [arm_of(suite, case, "old"), arm_of(suite, case, "new")], case)
     except WrightError as error:
-        return None, WatchRow("speed", None, f"not timed: {error.problem}: {error.cause}"), None
+        words = f"not timed: {error.problem}: {error.cause}"
+        return None, WatchRow("speed", None, words, fix=error.fix), None
     arm = found.arms[1]
-    ratio, row = speed_answer(arm, found.record_id)
+    ratio, row = speed_answer(arm, found)
     blame = measure.traced_changes(*ready, arm, tell) if row.passed is False else None
     return ratio, row, blame
 
 
-def speed_answer(arm: ArmResult, record: str | None) -> tuple[NewOldRatio | None, WatchRow]:
-    simulated = arm.facts is not None and arm.facts.simulated
-    if arm.failure is not None or arm.verdict is None or simulated:
-        words = "a simulator computes here, and its times mean nothing" if simulated else arm.failure or arm.sentence
-        return None, WatchRow("speed", None, f"not timed: {words}", record)
+def speed_answer(arm: ArmResult, race: CompareResult) -> tuple[NewOldRatio | None, WatchRow]:
+    record = race.record_id
+    if arm.facts is not None and arm.facts.simulated:
+        words = "not timed: a simulator computes here, and its times mean nothing"
+        return None, WatchRow("speed", None, words, record, "watch it on a machine that has the device")
+    if arm.failure is not None or arm.verdict is None:
+        alone = f"time it alone: `wright perf` on {arm.target} tells more"
+        return None, WatchRow("speed", None, f"not timed: {arm.failure or arm.sentence}", record, alone)
     verdict = arm.verdict.by[0]
     ratio = NewOldRatio(verdict.effect, verdict.low, verdict.high, verdict.units)
-    return ratio, WatchRow("speed", arm.within, arm.sentence, record)
+    fix = measure.what_settles(arm, race) + _at_limit(verdict, "max_slowdown") if arm.within is None else None
+    return ratio, WatchRow("speed", arm.within, arm.sentence, record, fix)

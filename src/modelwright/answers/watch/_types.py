@@ -49,12 +49,13 @@ class WatchSuite:
 
 @dataclass(frozen=True)
 class WatchRow:
-    """The answer about one aspect of a case. None is undecided, which is never green."""
+    """The answer about one aspect of a case. None is undecided, which is never green; `fix` is then what decides it."""
 
     aspect: Aspect
     passed: bool | None
     sentence: str
     record: str | None = None
+    fix: str | None = None
 
     @property
     def word(self) -> str:
