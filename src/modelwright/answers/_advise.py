@@ -18,13 +18,18 @@ from modelwright.models import FileDigest, OnnxSource, model_files
 from modelwright.pipeline import BuildResult, RecipeChoices, resolve_recipe
 from modelwright.store import Store
 from modelwright.targets import Target
-from modelwright.vocabulary import Data, OnProgress, Progress, Result, silent
+from modelwright.vocabulary import Data, OnProgress, Progress, Result, silent, weakest
 
-ADVISE_PROTOCOL = "advise-2"
+ADVISE_PROTOCOL = "advise-3"
 PLAIN = "fp32"
 _DURATION_S, _SESSIONS = 2.0, 2
 _PASSED: dict[VerdictKind | None, bool] = {VerdictKind.PASS: True, VerdictKind.FAIL: False}
 _OPEN = (VerdictKind.INCONCLUSIVE, VerdictKind.INVALID)
+_GATES: dict[bool | None, str | None] = {
+    True: None,
+    False: "it failed the gate of its build",
+    None: "nothing real says whether its answers are right",
+}
 
 
 @dataclass(frozen=True)
@@ -38,14 +43,18 @@ class WantedLimits:
 
 @dataclass(frozen=True)
 class Offer:
-    """One build. Each `holds` is None where it is not decided or was not asked. `typical_ms` is the median run,
-    `nine_of_ten_ms` what nine of ten runs stay below; `race` is the sentence of the race against the best of those
-    before it, and `faster` is None where that did not decide. `why` says what keeps it from being chosen."""
+    """One build. Each `holds` is None where it is not decided or was not asked. `passed` is what the gate of its build
+    said of its answers; None where no real samples could tell. `typical_ms` is the median run, `nine_of_ten_ms` what
+    nine of ten runs stay below; `race` is the sentence of the race against the best of those before it, and `faster` is
+    None where that did not decide. `why` says what keeps it from being chosen, `fix` what would decide about it; one
+    that is not `usable` was not built, or does not run."""
 
     target: str
     precision: str
     size_bytes: int | None = None
     files: tuple[FileDigest, ...] = ()
+    usable: bool = True
+    passed: bool | None = None
     accuracy: str | None = None
     holds_drop: bool | None = None
     typical_ms: float | None = None
@@ -56,6 +65,7 @@ class Offer:
     race: str | None = None
     faster: bool | None = None
     why: str | None = None
+    fix: str | None = None
 
     @property
     def name(self) -> str:
@@ -135,7 +145,7 @@ def _offered(
         offer = _judged(offer, model, path, target, options, built)
         return _MadeOffer(_timed(offer, path, target, options), target, path)
     except WrightError as error:
-        return _MadeOffer(replace(offer, why=f"{error.problem}: {error.cause}"), target)
+        return _MadeOffer(replace(offer, why=f"{error.problem}: {error.cause}", usable=False), target)
 
 
 def _file(built: BuildResult) -> Path:
@@ -147,12 +157,13 @@ def _file(built: BuildResult) -> Path:
 def _judged(offer: Offer, model: Path, path: Path, target: Target, options: AdviseOptions, built: BuildResult) -> Offer:
     """The drop on samples that calibration did not see; without one that was asked for, the build's own gate."""
     if options.limit is None:
-        return offer if built.passed is not False else replace(offer, why="it failed the gate of its build")
+        return replace(offer, passed=built.passed, why=_GATES[built.passed])
     rows = built.recipe.quantize.samples if built.recipe.quantize is not None else 0
     asked = EvalOptions(max_drop=options.limit, metric=options.metric, target=str(target), after=rows)
     result = evaluation.evaluate(path, model, options.data, options.task, asked)
     words = "; ".join(result.reasons) or str(result.verdict)
-    return replace(offer, accuracy=_accuracy(result), holds_drop=_PASSED.get(result.verdict), why=_lost(result, words))
+    passed, why = _PASSED.get(result.verdict), _lost(result, words)
+    return replace(offer, passed=built.passed, accuracy=_accuracy(result), holds_drop=passed, why=why)
 
 
 def _accuracy(result: EvalResult) -> str:
@@ -174,7 +185,7 @@ def _timed(offer: Offer, path: Path, target: Target, options: AdviseOptions) -> 
         inputs=InputChoice(replace(options.data, samples=None)),
     )
     result = measure.perf(path, target, asked)
-    return _within(_with_times(offer, result), options.wanted)
+    return _with_fix(_within(_with_times(offer, result), options.wanted), options.wanted)
 
 
 def _with_times(offer: Offer, result: PerfResult) -> Offer:
@@ -194,17 +205,29 @@ def _within(offer: Offer, wanted: WantedLimits) -> Offer:
     return offer
 
 
+def _with_fix(offer: Offer, wanted: WantedLimits) -> Offer:
+    """The first that is open is told; what is missed is decided."""
+    if held(offer, wanted) is not None:
+        return offer
+    if wanted.max_drop is not None and offer.holds_drop is None:
+        fix = "give more labelled samples as `data`"
+    elif wanted.max_drop is None and offer.passed is None:
+        fix = "give real samples as `data`"
+    elif offer.typical_ms is None:
+        fix = "measure it on a machine that has the device"
+    else:
+        fix = "measure it on a quieter machine, or allow more `latency_ms`"
+    return replace(offer, fix=fix)
+
+
 def held(offer: Offer, wanted: WantedLimits) -> bool | None:
-    """Everything that was asked; None where something is not decided and nothing is missed."""
-    asked = [
-        (wanted.max_drop, offer.holds_drop),
-        (wanted.latency_ms, offer.holds_latency),
-        (wanted.memory_bytes, offer.holds_memory),
-    ]
-    words = [holds for limit, holds in asked if limit is not None]
-    if False in words or (offer.why is not None and not words) or offer.size_bytes is None:
+    """Everything that was asked, and answers that its gate passed where no drop was; None where something is not
+    decided and nothing is missed."""
+    if not offer.usable:
         return False
-    return None if None in words else True
+    asked = [(wanted.latency_ms, offer.holds_latency), (wanted.memory_bytes, offer.holds_memory)]
+    answers = offer.passed if wanted.max_drop is None else offer.holds_drop
+    return weakest([answers, *(holds for limit, holds in asked if limit is not None)])
 
 
 def _raced(
@@ -238,14 +261,14 @@ def _race(base: _MadeOffer, other: _MadeOffer, options: AdviseOptions) -> Offer:
     inputs = InputChoice(replace(options.data, samples=None))
     asked = CompareOptions(inputs=inputs, budget_s=options.budget_s, allow_different=True)
     try:
-        arm = measure.compare(arms, asked).arms[1]
+        result = measure.compare(arms, asked)
     except WrightError as error:
-        return replace(other.offer, race=f"{error.problem}: {error.cause}")
+        return replace(other.offer, race=f"{error.problem}: {error.cause}", fix=error.fix)
+    arm = result.arms[1]
     settled = None if arm.verdict is None or arm.verdict.kind in _OPEN else arm.verdict.kind
     faster = None if settled is None else settled is VerdictKind.IMPROVED
-    more = arm.settled_after_s if settled is None else None
-    words = "" if more is None else f"; about {more:.0f} s for each race would settle it"
-    return replace(other.offer, race=f"{arm.sentence}{words}", faster=faster)
+    fix = measure.what_settles(arm, result) if settled is None else None
+    return replace(other.offer, race=arm.sentence, faster=faster, fix=fix)
 
 
 def _decision(model: Path, wanted: WantedLimits, offers: tuple[Offer, ...], best: str | None) -> Decision:
@@ -289,6 +312,8 @@ def _would_change(offer: Offer, wanted: WantedLimits) -> str:
         missed.append(
             f"it takes {offer.peak_bytes / 2**20:,.0f} MiB, asked were {wanted.memory_bytes / 2**20:,.0f} MiB"
         )
+    if wanted.max_drop is None and offer.why is not None:
+        missed.append(offer.why)
     return f"{offer.name}: {'; '.join(missed or [offer.why or 'not measured here'])}"
 
 
@@ -305,4 +330,4 @@ def differences(then: Decision, now: Decision) -> tuple[str, ...]:
             found.append(f"{offer.name} is another file now")
         if held(old, then.wanted) is not held(offer, now.wanted):
             found.append(f"{offer.name}: held {held(old, then.wanted)} → {held(offer, now.wanted)}")
-    return tuple(found)
+    return (*found, *(f"{name} is not offered now" for name in before.keys() - {offer.name for offer in now.offers}))

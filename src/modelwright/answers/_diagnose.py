@@ -13,6 +13,7 @@ from modelwright.answers._reduce import reduced
 from modelwright.answers._rule import CauseRule, Lab
 from modelwright.answers._types import Cause, Diagnosis, TriedCure
 from modelwright.errors import WrightError
+from modelwright.measure import QUIETER
 from modelwright.models import FileDigest, model_files
 from modelwright.store import Store
 from modelwright.vocabulary import OnProgress, Progress, silent
@@ -36,9 +37,17 @@ _ONE_OF: tuple[tuple[str, ...], ...] = (
 
 
 @dataclass(frozen=True)
+class OpenQuestion:
+    """What could not be told, and what would tell it."""
+
+    words: str
+    fix: str
+
+
+@dataclass(frozen=True)
 class Concluded:
     causes: tuple[Cause, ...]
-    undecided: tuple[str, ...]
+    undecided: tuple[OpenQuestion, ...]
 
 
 def diagnose(
@@ -57,22 +66,24 @@ def diagnose(
     with scratch("diagnose") as folder:
         concluded = conclude(found, Lab(Path(folder), store, tell))
         small = None if smallest is None else reduced(found, Path(folder), smallest)
+    questions = (*concluded.undecided, *_unanswered(found, concluded))
     return Diagnosis(
         model=name,
         target=str(complaint.target),
         symptom=complaint.symptom,
         causes=concluded.causes,
         looked_at=found.looked_at,
-        undecided=(*concluded.undecided, *_unanswered(found, concluded)),
+        undecided=tuple(one.words for one in questions),
         log=log,
         files=_files(complaint.model),
         smallest=small,
+        next_steps=tuple(dict.fromkeys(one.fix for one in questions)),
     )
 
 
 def conclude(found: Gathered, lab: Lab) -> Concluded:
     causes: list[Cause] = []
-    undecided: list[str] = []
+    undecided: list[OpenQuestion] = []
     seen: set[str] = set()
     for rule in RULES:
         if any(rule.id in group and seen & set(group) for group in _ONE_OF):
@@ -90,22 +101,32 @@ def conclude(found: Gathered, lab: Lab) -> Concluded:
     return Concluded(tuple(causes), tuple(undecided))
 
 
-def _open(rule: CauseRule, cure: TriedCure) -> str:
-    return f"cannot tell whether it is {rule.id}: {cure.after}"
+def _open(rule: CauseRule, cure: TriedCure) -> OpenQuestion:
+    return OpenQuestion(f"cannot tell whether it is {rule.id}: {cure.after}", cure.fix or QUIETER)
 
 
-def _unanswered(found: Gathered, concluded: Concluded) -> list[str]:
+def _unanswered(found: Gathered, concluded: Concluded) -> list[OpenQuestion]:
     """A symptom that somebody has and nothing here shows."""
     symptom = found.complaint.symptom
     made_up = found.complaint.inputs.data.random and found.run is not None and found.run.not_finite
     if symptom is None and made_up and not concluded.causes:
-        return ["cannot tell whether the answers are wrong: they are no numbers, from made-up inputs; give `data`"]
+        words = "cannot tell whether the answers are wrong: they are no numbers, from made-up inputs"
+        return [OpenQuestion(words, "give real samples as `data`")]
     if symptom is None or any(cause.symptom == symptom for cause in concluded.causes):
         return []
     wrong = [look for look in found.looked_at if look.ok is False]
-    if symptom in ("slow", "memory"):
-        return [f"no cause was found for: {symptom}"]
-    return [] if not wrong and symptom == "fails" else [f"no cause was found for: {symptom}"]
+    if not wrong and symptom == "fails":
+        return []
+    return [OpenQuestion(f"no cause was found for: {symptom}", _next(found))]
+
+
+def _next(found: Gathered) -> str:
+    complaint = found.complaint
+    if complaint.symptom in ("slow", "memory"):
+        return "`wright perf --op-trace basic` shows where it goes; `bug_report` writes down what was seen"
+    if complaint.symptom == "wrong" and complaint.reference is None:
+        return "give the float model that it should agree with as `reference`"
+    return "`bug_report` writes the smallest model that still shows it, and a report about it"
 
 
 def _files(model: Path) -> tuple[FileDigest, ...]:

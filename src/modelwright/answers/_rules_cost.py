@@ -71,12 +71,14 @@ def _race_of(found: Gathered, title: str, how: str, **changes: object) -> TriedC
 
 def _told(title: str, how: str, result: CompareResult | Refused) -> TriedCure:
     if isinstance(result, Refused):
-        return TriedCure(title, how, "as it is", result.words, None)
+        return TriedCure(title, how, "as it is", result.words, None, result.fix)
     base, other = result.arms
     if other.verdict is None:
         return TriedCure(title, how, "as it is", str(other.refused or other.failure or "not measured"), None)
     before = f"{base.times_ms[-1]:.3g} ms" if base.times_ms and base.times_ms[-1] else "as it is"
-    return TriedCure(title, how, before, other.sentence, _HELD.get(other.verdict.kind))
+    held = _HELD.get(other.verdict.kind)
+    fix = measure.what_settles(other, result) if held is None else None
+    return TriedCure(title, how, before, other.sentence, held, fix)
 
 
 def _slow(found: Gathered) -> bool:
@@ -212,7 +214,7 @@ def _by_turns(found: Gathered, title: str, how: str, changed: Complaint, gauge: 
     before, after = sides
     held = True if min(before) > clearly * max(after) else False if max(before) <= clearly * min(after) else None
     spans = [f"{words(min(side))} to {words(max(side))} ({len(side)} sessions)" for side in sides]
-    return TriedCure(title, how, spans[0], spans[1], held)
+    return TriedCure(title, how, spans[0], spans[1], held, measure.QUIETER if held is None else None)
 
 
 def _packed(found: Gathered) -> Shown | None:

@@ -16,14 +16,15 @@ DIAGNOSE_PROTOCOL = "diagnose-1"
 
 @dataclass(frozen=True)
 class TriedCure:
-    """A change that was tried on this model. `held`: the symptom was gone then; None where that is not decided. `how`
-    says it as a command or a setting does."""
+    """A change that was tried on this model. `held`: the symptom was gone then; None where that is not decided, and
+    `fix` is what decides it. `how` says it as a command or a setting does."""
 
     title: str
     how: str
     before: str
     after: str
     held: bool | None
+    fix: str | None = None
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class SmallestModel:
 @dataclass(frozen=True)
 class Diagnosis(Result):
     """The first cause is the likeliest. `undecided` are questions that could not be answered, with the reason; a
-    symptom among them has no answer yet."""
+    symptom among them has no answer yet. `next_steps` are what would answer them."""
 
     kind: ClassVar[str] = "diagnose"
 
@@ -84,6 +85,7 @@ class Diagnosis(Result):
     log: LogReading | None = None
     files: tuple[FileDigest, ...] = ()
     smallest: SmallestModel | None = None
+    next_steps: tuple[str, ...] = ()
 
     @property
     def healthy(self) -> bool | None:

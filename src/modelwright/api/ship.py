@@ -26,7 +26,7 @@ from modelwright.api.build import AnyRecipe, Targets, build, buildable
 from modelwright.api.compare import compare
 from modelwright.errors import WrightError
 from modelwright.judge import Allowance
-from modelwright.measure import Arm
+from modelwright.measure import Arm, what_settles
 from modelwright.models import Source, SourceChoices
 from modelwright.store import Store
 from modelwright.vocabulary import Data, On, OnProgress, Progress, as_data, silent
@@ -143,4 +143,5 @@ class _Racing:
         arm = found.arms[1]
         word = arm.verdict.kind.value if arm.verdict is not None else None
         passed = {"improved": True, "equivalent": True, "regressed": False}.get(str(word))
-        return SpeedAnswer(passed, arm.failure or arm.sentence, found.record_id)
+        fix = what_settles(arm, found) if passed is None and arm.failure is None else None
+        return SpeedAnswer(passed, arm.failure or arm.sentence, found.record_id, fix)

@@ -24,7 +24,7 @@ from modelwright.measure.races._compare import compare
 from modelwright.measure.races._outputs import OutputCheck, Outputs, check_outputs
 from modelwright.measure.races._schedule import Schedule, Turn
 from modelwright.measure.races._sentence import quantile_name, sentence
-from modelwright.measure.races._settling import more_budget, what_settles
+from modelwright.measure.races._settling import QUIETER, more_budget, what_settles
 from modelwright.measure.races._types import (
     COMPARE_PROTOCOL,
     ArmResult,
@@ -56,6 +56,7 @@ from modelwright.measure.traces._types import Operator, OpTrace, ShareSpread, Tr
 __all__ = [
     "COMPARE_PROTOCOL",
     "PROTOCOL",
+    "QUIETER",
     "Against",
     "Arm",
     "ArmFailed",

@@ -16,6 +16,7 @@ else:
     rich = lazy("rich")
 
 _STYLES = {"good": "green", "fair": "yellow", "bad": "red"}
+_JUDGED = {True: "passed its gate", False: "failed its gate", None: "not judged"}
 _HELD = {True: "holds", False: "does not", None: "cannot tell"}
 
 
@@ -35,6 +36,8 @@ def render_decision(found: Decision, console: rich.console.Console) -> None:
         console.print(rich.text.Text(f"why: {reason}"), soft_wrap=True)
     for words in found.would_change:
         console.print(rich.text.Text(f"not chosen: {words}", style="dim"), soft_wrap=True)
+    for words in next_steps(found):
+        console.print(rich.text.Text(f"next: {words}", style="cyan"), soft_wrap=True)
     for words in found.changed:
         console.print(rich.text.Text(f"changed since: {words}", style="yellow"), soft_wrap=True)
     if found.replayed is not None and not found.changed:
@@ -53,6 +56,11 @@ def advice(found: Decision) -> str:
     return "cannot tell: nothing is shown to hold everything" if found.undecided else "nothing holds everything"
 
 
+def next_steps(found: Decision) -> list[str]:
+    """What decides about those that are open."""
+    return [f"{offer.name}: {offer.fix}" for offer in found.offers if offer.fix and open_about(offer, found.wanted)]
+
+
 def offer_cells(offer: Offer, found: Decision) -> tuple[str, ...]:
     def milliseconds(value: float | None) -> str:
         return "unknown" if value is None else f"{value:.3g} ms"
@@ -67,5 +75,5 @@ def offer_cells(offer: Offer, found: Decision) -> tuple[str, ...]:
         milliseconds(offer.nine_of_ten_ms),
         size(offer.peak_bytes),
         size(offer.size_bytes),
-        offer.accuracy or "not asked",
+        offer.accuracy or _JUDGED[offer.passed] if offer.usable else "unknown",
     )

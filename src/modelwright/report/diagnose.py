@@ -23,6 +23,8 @@ def render_diagnosis(found: Diagnosis, console: rich.console.Console) -> None:
         _cause(number, cause, console)
     for words in found.undecided:
         console.print(rich.text.Text(f"open: {words}", style="yellow"), soft_wrap=True)
+    for words in found.next_steps:
+        console.print(rich.text.Text(f"next: {words}", style="cyan"), soft_wrap=True)
     for look in found.looked_at:
         mark = {True: "good", False: "bad", None: "unknown"}[look.ok]
         console.print(rich.text.Text(f"looked at {look.what}: {mark}: {look.said}", style="dim"), soft_wrap=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
@@ -39,6 +40,8 @@ def render_ship(result: ShipResult, console: rich.console.Console) -> None:
     console.print(fitted(columns, gates, console.width))
     for one in result.chosen:
         console.print(rich.text.Text(chosen_words(one)), soft_wrap=True)
+    for line in fix_lines(result):
+        console.print(rich.text.Text(line), soft_wrap=True)
     for waiver in result.idle_waivers:
         about = f"{waiver.gate}{f' of {waiver.target}' if waiver.target else ''}"
         console.print(rich.text.Text(f"the waiver of {about} excuses nothing"), soft_wrap=True)
@@ -49,6 +52,14 @@ def render_ship(result: ShipResult, console: rich.console.Console) -> None:
     console.print(
         rich.text.Text(f"{result.folder}: {human_bytes(result.size)}, seal {result.selection_seal}"), soft_wrap=True
     )
+
+
+def fix_lines(result: ShipResult) -> Iterator[str]:
+    """What tells what nobody could say, once for all that it would tell."""
+    open_rows = [row for row in result.gates if row.holds is not True and row.fix is not None]
+    for fix in dict.fromkeys(row.fix for row in open_rows):
+        about = [f"{row.gate} of {row.target}" if row.target else row.gate for row in open_rows if row.fix == fix]
+        yield f"next: {', '.join(about)}: {fix}"
 
 
 def needs_words(variant: ShippedVariant) -> str:
@@ -76,5 +87,5 @@ def verdict_words(result: ShipResult) -> str:
         return "ready to ship"
     wrong = ", ".join(dict.fromkeys(row.gate for row in result.gates if row.holds is result.passed))
     return (
-        f"not ready: {wrong}" if result.passed is False else f"cannot tell: {wrong} could not be asked of every variant"
+        f"not ready: {wrong}" if result.passed is False else f"cannot tell: not every variant has an answer on {wrong}"
     )

@@ -40,11 +40,13 @@ def test_a_race_that_a_busy_machine_does_not_decide_ends_as_cannot_tell(
     monkeypatch.setattr(diagnosing, "RULES", (rule,))
     concluded = diagnosing.conclude(GATHERED, Lab(tmp_path, None, lambda progress: None))
     assert (len(concluded.causes), len(concluded.undecided)) == (claimed, open_questions)
-    assert all("cannot tell" in words for words in concluded.undecided)
+    assert all("cannot tell" in one.words and one.fix for one in concluded.undecided)
 
 
 def test_a_symptom_without_a_cause_is_said(tmp_path):
     nothing = diagnosing.Concluded((), ())
-    assert diagnosing._unanswered(GATHERED, nothing) == ["no cause was found for: slow"]
+    (question,) = diagnosing._unanswered(GATHERED, nothing)
+    assert question.words == "no cause was found for: slow"
+    assert "--op-trace" in question.fix
     found = answers.Diagnosis("m", "cpu", "slow", (), (), ("no cause was found for: slow",))
     assert found.healthy is None

@@ -3,14 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from modelwright._dataclass import dataclass
 from modelwright.answers.ship._trials import FEWEST, worst_of
-from modelwright.answers.ship._types import ChainStep, ChosenVariant, GateRow, ShippedVariant, VariantTrial
+from modelwright.answers.ship._types import (
+    NOT_RUN,
+    ChainStep,
+    ChosenVariant,
+    GateName,
+    GateRow,
+    ShippedVariant,
+    VariantTrial,
+)
 from modelwright.pipeline import BuildFailure, BuildResult
 from modelwright.vocabulary import weakest
 
 _CPU_EP = "CPUExecutionProvider"
+_MADE_UP = "only made-up inputs were fed, no real samples"
+_ELSEWHERE = "name a runtime that opens it with `runtimes`, or excuse it with `waivers`"
+_FIXES: dict[GateName, str] = {
+    "complete": "add cpu to the `targets`",
+    "accuracy": "give real samples as `data`, and what may be lost as `max_drop`",
+    "speed": "name a worker that has the device with `speed_on`, or excuse it with `waivers`",
+    "inputs": f"give {FEWEST} real samples or more as `data`",
+    "agreement": _ELSEWHERE,
+    "chain": _ELSEWHERE,
+}
 
 
 @dataclass(frozen=True)
@@ -20,6 +39,7 @@ class SpeedAnswer:
     passed: bool | None
     reason: str
     record: str | None = None
+    fix: str | None = None
 
 
 @dataclass(frozen=True)
@@ -42,7 +62,12 @@ class GateFacts:
 
 def gate_rows(found: GateFacts) -> tuple[GateRow, ...]:
     gates = (_complete, _accuracy, _speed, _inputs, _agreement, _chain)
-    return tuple(row for gate in gates for row in gate(found))
+    return tuple(_with_fix(row) for gate in gates for row in gate(found))
+
+
+def _with_fix(row: GateRow) -> GateRow:
+    """What nobody could say has a next step, for each gate the same unless it knows a better one."""
+    return row if row.passed is not None or row.fix is not None else replace(row, fix=_FIXES[row.gate])
 
 
 def cpu_variant(variants: Sequence[ShippedVariant]) -> ShippedVariant | None:
@@ -54,7 +79,7 @@ def _complete(found: GateFacts) -> Iterator[GateRow]:
     for one in found.failed:
         yield GateRow("complete", one.target, False, f"it was not built: {one.error.problem}: {one.error.cause}")
     if cpu_variant(found.variants) is None:
-        yield GateRow("complete", None, False, "there is no variant for a plain CPU: add `targets` cpu")
+        yield GateRow("complete", None, False, "there is no variant for a plain CPU", fix="add cpu to the `targets`")
     else:
         count = f"{len(found.variants)} variants" if len(found.variants) > 1 else "one variant"
         yield GateRow("complete", None, True, f"{count}, one of them for any CPU")
@@ -84,12 +109,14 @@ def _speed(found: GateFacts) -> Iterator[GateRow]:
     for variant in found.variants:
         answer = found.speeds.get(variant.target)
         if answer is not None:
-            yield GateRow("speed", variant.target, answer.passed, answer.reason, answer.record)
+            yield GateRow("speed", variant.target, answer.passed, answer.reason, answer.record, answer.fix)
 
 
 def _inputs(found: GateFacts) -> Iterator[GateRow]:
     for variant in found.variants:
-        yield GateRow("inputs", variant.target, *_fed(found, variant.target))
+        passed, reason = _fed(found, variant.target)
+        fix = _ELSEWHERE if passed is None and reason.startswith(NOT_RUN) else None
+        yield GateRow("inputs", variant.target, passed, reason, fix=fix)
 
 
 def _fed(found: GateFacts, target: str) -> tuple[bool | None, str]:
@@ -100,7 +127,7 @@ def _fed(found: GateFacts, target: str) -> tuple[bool | None, str]:
     if worst.finite is False:
         return False, f"NaN or infinity came out on {worst.engine}"
     if not found.real:
-        return None, "only made-up inputs were fed, no real samples"
+        return None, _MADE_UP
     if worst.inputs < FEWEST:
         return None, f"only {worst.inputs} different inputs were in the data, {FEWEST} are needed"
     return True, f"{worst.inputs} real inputs, all answers finite, on {worst.engine}{_simulated(worst)}"

@@ -115,13 +115,15 @@ class Waiver:
 
 @dataclass(frozen=True)
 class GateRow:
-    """The answer of one gate about one variant, or about the package. None: nobody could say, and `reason` is why."""
+    """The answer of one gate about one variant, or about the package. None: nobody could say, `reason` is why and `fix`
+    what would tell."""
 
     gate: GateName
     target: str | None
     passed: bool | None
     reason: str
     record: str | None = None
+    fix: str | None = None
     waiver: Waiver | None = None
     expired: bool = False
 

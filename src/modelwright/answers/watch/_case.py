@@ -238,4 +238,10 @@ def speed_answer(arm: ArmResult, race: CompareResult) -> tuple[NewOldRatio | Non
     verdict = arm.verdict.by[0]
     ratio = NewOldRatio(verdict.effect, verdict.low, verdict.high, verdict.units)
     fix = measure.what_settles(arm, race) + _at_limit(verdict, "max_slowdown") if arm.within is None else None
-    return ratio, WatchRow("speed", arm.within, arm.sentence, record, fix)
+    return ratio, WatchRow("speed", arm.within, f"{_gate_words(arm.within, race)}: {arm.sentence}", record, fix)
+
+
+def _gate_words(within: bool | None, race: CompareResult) -> str:
+    """What was asked comes first: slower by a little is ok, and the race alone may leave that little open."""
+    limit = f"more than {race.options.max_slowdown or 0:.0%} slower"
+    return {True: f"not {limit}, proven", False: f"{limit}, proven", None: f"not decided whether it is {limit}"}[within]

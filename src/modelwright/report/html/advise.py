@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import PurePath
 
 from modelwright.answers import Decision, held
-from modelwright.report.advise import advice, offer_cells, tone
+from modelwright.report.advise import advice, next_steps, offer_cells, tone
 from modelwright.report.html._kit import Cell, Column, Html, Row, Shade, join, paragraph, table
 from modelwright.report.html._page import Note, Page, Section
 
@@ -24,7 +24,10 @@ def advice_page(found: Decision) -> Page:
         title=PurePath(found.model).name,
         verdict=(advice(found), tone(found)),
         facts=tuple((name, words or "not asked") for name, words in limits.items()),
-        notes=tuple(Note(f"changed since: {words}") for words in found.changed),
+        notes=(
+            *(Note(f"changed since: {words}") for words in found.changed),
+            *(Note(f"next: {words}", "") for words in next_steps(found)),
+        ),
         sections=(
             Section("What was built", _offers(found)),
             Section("Why", join([paragraph(words) for words in (*found.reasons, *found.would_change)])),

@@ -17,7 +17,7 @@ _OK = {True: "good", False: "bad", None: "unknown"}
 def diagnosis_page(found: Diagnosis) -> Page:
     about = found.model or (found.log.file if found.log is not None else "")
     where = f" on {found.target}" if found.target else ""
-    notes = [Note(words) for words in found.undecided]
+    notes = [*map(Note, found.undecided), *(Note(f"next: {words}", "") for words in found.next_steps)]
     if found.smallest is not None:
         notes.append(Note(smallest_words(found), ""))
     sections = [_cause(cause) for cause in found.causes]
