@@ -55,7 +55,7 @@ def eight(megabytes: int = 200) -> Row:
 def streams(megabytes: int = 1400) -> Row:
     """What a plan says of the peak, and what it is, where weights are changed one after the other."""
     found: Row = {"limits": {"off": 0.2, "peak_of_model": 0.34}}
-    for precision in ("fp32", "fp16", "int4"):
+    for precision in ("fp32", "fp16", "int4", "w8a8"):
         with place() as here:
             model = heavy(here.folder / "model.onnx", megabytes, external=True, width=4096)
             words = ("build", model, "--target", "cpu", "--precision", precision)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from modelwright._dataclass import dataclass
 from modelwright.errors import WrightError
-from modelwright.graph import model_bytes, shared, stored_weights
+from modelwright.graph import model_bytes, shared, stored_weights, summary
 from modelwright.models import HfSource, OnnxSource, weight_files
 from modelwright.pipeline._plan import PlannedStage
 from modelwright.pipeline._recipe import Recipe
@@ -27,6 +27,9 @@ _FLOAT_BYTES = 4
 _TORCH_BYTES, _EXPORT_SHARE = 600_000_000, 1.1
 # Measured on models of 0.5 to 2.5 GB: the tool and its worker; and of 4-bit weights, what a session makes of them.
 _TOOL_BYTES, _SESSION_SHARE, _INT4_SHARE = 105_000_000, 1.4, 0.15625
+# Measured on models of 1.1 and 1.4 GB in weights of 17 to 268 MB: onnxruntime's quantizer, and what it notes about each
+# channel; before opset 13 all weights are converted in memory.
+_QUANTIZER_BYTES, _CHANNEL_BYTES, _LOWEST_OPSET = 41_000_000, 110, 13
 _ONLY_EARLIER = "nothing is known about these stages but what earlier runs of theirs took"
 _LENGTH_BYTES, _LONGEST_HEADER = 8, 100_000_000
 
@@ -54,7 +57,8 @@ def peak_of(source: OnnxSource | HfSource, recipe: Recipe, steps: Sequence[Plann
 def _of_stream(source: OnnxSource, recipe: Recipe) -> MemoryNeed:
     """A large model whose weights are read where they lie; smaller ones are simply loaded."""
     kinds = {step.kind for step in steps_of(recipe.quantize.precision)} if recipe.quantize is not None else {"none"}
-    if not kinds <= {"none", "fp16", "int4"} or recipe.compile is not None or recipe.check is not None:
+    streams = kinds <= {"none", "fp16", "int4"} or ("static" in kinds and _in_turn(source, recipe))
+    if not streams or recipe.compile is not None or recipe.check is not None:
         return MemoryNeed(None, _ONLY_EARLIER)
     size, weights = model_bytes(source.path), stored_weights(shared(source.path))
     if size < LARGE_BYTES or not weights:
@@ -62,8 +66,20 @@ def _of_stream(source: OnnxSource, recipe: Recipe) -> MemoryNeed:
     if "int4" in kinds:
         held = _TOOL_BYTES + round(_SESSION_SHARE * _INT4_SHARE * size)
         return MemoryNeed(held, "onnxruntime holds the 4-bit weights, packed anew, while it is compared with the model")
-    largest = (weights[0].size_bytes or 0) if "fp16" in kinds else 0
+    largest = (weights[0].size_bytes or 0) if kinds & {"fp16", "static"} else 0
+    if "static" in kinds:
+        channels = sum(item.shape[-1] if len(item.shape) == 2 else item.shape[0] for item in weights if item.shape)
+        held = _TOOL_BYTES + _QUANTIZER_BYTES + largest + _CHANNEL_BYTES * channels
+        return MemoryNeed(held, "one weight after the other is quantized, and made floats of when the gate runs it")
     return MemoryNeed(_TOOL_BYTES + largest, "weights stay in their files, and one after the other is read")
+
+
+def _in_turn(source: OnnxSource, recipe: Recipe) -> bool:
+    """Does static quantization take one weight after the other? Where it quantizes several times, it holds them."""
+    asked, opsets = recipe.quantize, summary(shared(source.path)).opsets
+    if asked is None or asked.effort == "best" or asked.wide_where_noisy or asked.method != "minmax":
+        return False
+    return all(item.version >= _LOWEST_OPSET for item in opsets if not item.domain)
 
 
 def _of_export(source: HfSource, recipe: Recipe) -> MemoryNeed:

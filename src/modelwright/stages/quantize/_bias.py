@@ -120,7 +120,7 @@ class _Quantized:
         if bias is None or half is None or half.input[0] not in self.stored:
             return False
         before, grid = weights[half.input[0].removesuffix("_quantized")], self._grid(half)
-        parts = (_per_output(node, before[part] - grid.floats(part), mean) for part in _outputs(node, before.shape))
+        parts = (_per_output(node, grid.lost(before, part), mean) for part in _outputs(node, before.shape))
         return self._add(bias, np.concatenate(list(parts)))
 
     def _bias(self, node: onnx.NodeProto) -> str | None:
@@ -170,9 +170,12 @@ class _StoredGrid:
     scale: NDArray[Any]
     zero: NDArray[Any]
 
-    def floats(self, part: tuple[slice, ...]) -> NDArray[Any]:
-        found: NDArray[Any] = (self.integers[part].astype(np.float32) - self.zero[part]) * self.scale[part]
-        return found
+    def lost(self, before: NDArray[Any], part: tuple[slice, ...]) -> NDArray[Any]:
+        """What they stand for, taken off what was there `before`; in place."""
+        found: NDArray[Any] = self.integers[part].astype(np.float32)
+        found -= self.zero[part]
+        found *= self.scale[part]
+        return np.subtract(before[part], found, out=found if before.dtype == found.dtype else None)
 
 
 def _outputs(node: onnx.NodeProto, shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
