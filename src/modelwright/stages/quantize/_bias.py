@@ -175,7 +175,8 @@ class _StoredGrid:
         found: NDArray[Any] = self.integers[part].astype(np.float32)
         found -= self.zero[part]
         found *= self.scale[part]
-        return np.subtract(before[part], found, out=found if before.dtype == found.dtype else None)
+        lost: NDArray[Any] = np.subtract(before[part], found, out=found if before.dtype == found.dtype else None)
+        return lost
 
 
 def _outputs(node: onnx.NodeProto, shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
