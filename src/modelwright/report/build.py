@@ -200,12 +200,17 @@ def _gains(outcome: QuantizeOutcome) -> str:
 
 def _validate(outcome: ValidateOutcome) -> str:
     worst = outcome.worst_cosine
-    shown = (
-        f"cosine {worst:.5f} to the export{_ways(outcome)}, needs {outcome.bound}" if worst is not None else "no parity"
-    )
+    near = "" if worst is None else f"cosine {worst:.5f} to the export{_ways(outcome)}, needs {outcome.bound}"
+    shown = near or _equality(outcome)
     made_up = " on made-up inputs" if outcome.random_inputs else ""
     words = {True: f"passed{made_up}", False: f"FAILED{made_up}", None: _unknown(outcome)}
-    return f"{words[outcome.passed]}: {_other_reasons(outcome)}{shown}"
+    return ": ".join(filter(None, (words[outcome.passed], f"{_other_reasons(outcome)}{shown}")))
+
+
+def _equality(outcome: ValidateOutcome) -> str:
+    """Of outputs that are no numbers (words, classes); what could not be compared is told below."""
+    details = (measure.detail for output in outcome.outputs for measure in output.measures)
+    return next(details, "" if outcome.passed is None else "nothing was compared")
 
 
 def _other_reasons(outcome: ValidateOutcome) -> str:

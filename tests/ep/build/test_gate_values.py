@@ -6,7 +6,7 @@ import pytest
 from onnx import helper
 
 from modelwright.data import DataSource
-from modelwright.stages.validate import Gate, run_validate
+from modelwright.stages.validate import Gate, judged_as, run_validate
 from support.models import FLOAT, model, save, scalar, value, weight
 
 INT64, BOOL, STRING = onnx.TensorProto.INT64, onnx.TensorProto.BOOL, onnx.TensorProto.STRING
@@ -56,10 +56,19 @@ def asked(tmp_path, candidate, reference):
 def test_the_same_answers_pass_and_others_do_not(tmp_path, name):
     same, other = nets(1.0)[name], nets(-1.0)[name]
     answer = asked(tmp_path, same, same)
-    # Where nothing is finite there was nothing to compare.
-    assert answer.passed is (None if name == "infinity" else True), answer.checks
-    # Nothing is always the same nothing.
-    assert asked(tmp_path, other, same).passed is (name == "nothing")
+    # Where nothing is finite, or nothing is given, there was nothing to compare.
+    assert answer.passed is (None if name in ("infinity", "nothing") else True), answer.checks
+    # Nothing is always the same nothing, whatever the model is.
+    assert asked(tmp_path, other, same).passed is (None if name == "nothing" else False)
+
+
+def test_a_model_without_weights_has_no_precision_and_may_lose_nothing(tmp_path):
+    """Nobody can say w8a8 of it, so it is not judged by what w8a8 may lose."""
+    net = model([node("Mul", "x x", "y")], *io(value("y", FLOAT, [2, 3])))
+    path = str(save(net, tmp_path))
+    gate = Gate(precision=judged_as("unknown"), inherited=True)
+    same = run_validate(path, path, str(tmp_path), gate, DataSource())
+    assert (same.passed, same.precision, same.bound) == (True, "fp32", 0.9999)
 
 
 def test_weights_that_are_no_numbers_are_no_yes(tmp_path):

@@ -12,7 +12,7 @@ from modelwright._json import dumps
 from modelwright._lazy import lazy
 from modelwright.data import DataSource
 from modelwright.errors import WrightError
-from modelwright.graph import Graph, ValueSpec, external_data, shared, summary
+from modelwright.graph import Graph, ValueSpec, external_data, facts, shared, summary
 from modelwright.models import NoGuessError
 from modelwright.stages.validate._clipped import beyond_calibration
 from modelwright.stages.validate._fed import Feeds, compared, feeds_for
@@ -37,6 +37,7 @@ else:
     onnx = lazy("onnx")
 
 REPORT = "validation.json"
+NOTHING_ROUNDED = "fp32"
 
 
 @task
@@ -44,6 +45,7 @@ def run_validate(candidate: str, reference: str, workdir: str, params: Gate, dat
     """Compare `candidate` with the export it came from; both run on the CPU, where every operator exists."""
     began = time.perf_counter()
     graph, export = shared(candidate), shared(reference)
+    params = _as_it_came(params, candidate, reference)
     same = _signature(graph, export)
     checks = [_checker(graph, export), same]
     found = NOT_TRIED
@@ -83,6 +85,17 @@ def run_validate(candidate: str, reference: str, workdir: str, params: Gate, dat
     )
     Path(workdir, REPORT).write_text(dumps(outcome), encoding="utf-8")
     return outcome
+
+
+def _as_it_came(gate: Gate, candidate: str, reference: str) -> Gate:
+    """Where no precision could be measured (a model without weights) and nothing is quantized, nothing may be lost."""
+    if (
+        not (gate.inherited and is_quantized(gate.precision))
+        or facts(candidate).quantized
+        or facts(reference).quantized
+    ):
+        return gate
+    return replace(gate, precision=NOTHING_ROUNDED)
 
 
 def _unlike(graph: Graph, feeds: Feeds, gate: Gate) -> str | None:
@@ -159,6 +172,9 @@ def _verdicts(found: Ways) -> list[GateCheck]:
     broken = next((item for item in outputs if item.reason is not None), None)
     if broken is not None:
         return [GateCheck("comparable outputs", False, f"{broken.output}: {broken.reason}")]
+    if not any(item.measures for item in outputs):
+        names = ", ".join(item.output for item in outputs)
+        return [GateCheck("comparable outputs", None, f"nothing was compared: {names} held nothing to judge in any sample")]
     empty = [item.output for item in outputs if not item.finite]
     if empty and len(empty) == sum(item.equal is None for item in outputs):
         words = f"nothing finite was compared: {', '.join(empty)} of the export hold NaN or infinity only"

@@ -186,7 +186,7 @@ def top1_bound(precision: str) -> float:
 
 VALIDATE = Stage(
     name="validate",
-    version="15",
+    version="16",
     params=Gate,
     outcome=ValidateOutcome,
     task=RemoteTask("modelwright.stages.validate._run:run_validate"),
