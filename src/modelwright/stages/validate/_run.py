@@ -174,7 +174,9 @@ def _verdicts(found: Ways) -> list[GateCheck]:
         return [GateCheck("comparable outputs", False, f"{broken.output}: {broken.reason}")]
     if not any(item.measures for item in outputs):
         names = ", ".join(item.output for item in outputs)
-        return [GateCheck("comparable outputs", None, f"nothing was compared: {names} held nothing to judge in any sample")]
+        return [
+            GateCheck("comparable outputs", None, f"nothing was compared: {names} held nothing to judge in any sample")
+        ]
     empty = [item.output for item in outputs if not item.finite]
     if empty and len(empty) == sum(item.equal is None for item in outputs):
         words = f"nothing finite was compared: {', '.join(empty)} of the export hold NaN or infinity only"
