@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from modelwright._dataclass import dataclass
 from modelwright.store._session import Session
-from modelwright.store._types import GcReport
+from modelwright.store._types import Entry, GcReport
 
+T = TypeVar("T")
+R = TypeVar("R")
 _BATCH = 64
+_TURN_S = 0.5
+"""So long a transaction may hold the store's lock; the batch that it is at is finished."""
+_PAUSE_S = 0.12
+"""Between two of them. Who waits for SQLite's lock looks ten times a second, and finds it free."""
 _ENOUGH = 16 << 20
 """More than the journal needs to say that thousands of entries are gone."""
 
@@ -27,8 +35,11 @@ class Policy:
     records: bool = False
 
 
-def collect(session: Session, policy: Policy, *, dry_run: bool) -> GcReport:
-    """Drop entries and commit, then delete their blobs: a kill in between leaves orphans, never holes."""
+def collect(session: Session, policy: Policy, gone: list[Entry], *, dry_run: bool) -> GcReport:
+    """Drop entries and commit, then delete their blobs: a kill in between leaves orphans, never holes.
+
+    `gone` grows by what is dropped, so that the caller knows it whatever happens next.
+    """
     if dry_run:
         plan = _plan(session, policy)
         unused = orphans(session)
@@ -36,18 +47,22 @@ def collect(session: Session, policy: Policy, *, dry_run: bool) -> GcReport:
         return replace(plan, orphans=len(unused), freed_bytes=freed, dry_run=True)
     session.sweep_dead()
     session.sweep_locks()
-    with session.journal.write("remove old entries", durable=True):
-        plan = _plan(session, policy)
-        for entry in plan.removed:
-            session.journal.remove_entry(entry.key.digest)
-    dropped = orphans(session)
-    freed = _sweep(session, dropped)
+    plan = _plan(session, policy)
+    for entry in _dropped(session, policy, plan.removed):
+        gone.append(entry)
+    with session.journal.write("forget unused content"):
+        session.journal.forget_unneeded()
+    unused = orphans(session)
+    freed = _sweep(session, unused)
     with session.journal.write("empty the quarantine"):
         freed += session.blobs.empty_quarantine()
-        owned, sizes = _references(session)
-        session.journal.marks.sweep(set(owned) | set(sizes))
-        session.journal.notes.sweep(set(owned))
-    return replace(plan, orphans=len(dropped), freed_bytes=freed)
+    _tidy(session)
+    removed, (_, kept) = oldest_first(gone), session.journal.weight()
+    return replace(plan, removed=removed, orphans=len(unused), freed_bytes=freed, kept_bytes=kept)
+
+
+def oldest_first(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    return tuple(sorted(entries, key=lambda entry: (entry.last_used, entry.key.digest)))
 
 
 def make_room(session: Session, policy: Policy) -> GcReport:
@@ -112,14 +127,61 @@ def orphans(session: Session) -> list[str]:
     return [digest for digest in present if digest not in needed and digest not in held]
 
 
+def _dropped(session: Session, policy: Policy, entries: Iterable[Entry]) -> Iterator[Entry]:
+    """In the order of the journal's own tree, so that a transaction writes few pages. What somebody has begun to use
+    since the plan was made stays."""
+
+    def drop(batch: Sequence[Entry], held: set[str]) -> list[Entry]:
+        now = [(entry, session.journal.entry(entry.key.digest)) for entry in batch]
+        old = [a for a, b in now if b is not None and b.digest not in held and b.last_used <= policy.spare_after]
+        session.journal.remove_entries([entry.key.digest for entry in old])
+        return old
+
+    ordered = sorted(entries, key=lambda entry: entry.key.digest)
+    return _in_turns(session, "remove old entries", ordered, drop, durable=True)
+
+
 def _sweep(session: Session, digests: Sequence[str]) -> int:
-    """In batches, so that a put or a hit never waits long; each batch looks again at who needs what."""
-    freed = 0
-    for batch in _batches(digests):
-        with session.journal.write("delete unused content"):
-            freed += session.blobs.remove_unneeded(batch, session.held())
-    return freed
+    """Each transaction looks again at who needs what. Returns the freed bytes."""
+    blobs = session.blobs
+    return sum(_in_turns(session, "delete unused content", digests, lambda *what: [blobs.remove_unneeded(*what)]))
 
 
-def _batches(digests: Sequence[str]) -> Iterable[Sequence[str]]:
-    return (digests[start : start + _BATCH] for start in range(0, len(digests), _BATCH))
+def _tidy(session: Session) -> None:
+    """Forget marks and notes of what is gone. A mark that is lost costs little, so nobody has to wait for that."""
+    journal = session.journal
+    owned, sizes = _references(session)
+    journal.marks.sweep(set(owned) | set(sizes))
+
+    def forget(keys: Sequence[str], _: set[str]) -> list[str]:
+        gone = [key for key in keys if journal.entry(key) is None]
+        for key in gone:
+            journal.notes.remove(key)
+        return gone
+
+    for _ in _in_turns(session, "remove old notes", journal.notes.others(set(owned)), forget):
+        pass
+
+
+def _in_turns(
+    session: Session,
+    doing: str,
+    items: Sequence[T],
+    act: Callable[[Sequence[T], set[str]], Iterable[R]],
+    *,
+    durable: bool = False,
+) -> Iterator[R]:
+    """What came of `act` on batches of them, with what is held; told after the commit. Others put and hit between the
+    transactions."""
+    begun = 0
+    while begun < len(items):
+        time.sleep(_PAUSE_S if begun else 0)
+        done: list[R] = []
+        with session.journal.write(doing, durable=durable):
+            held, ends = session.held(), time.monotonic() + _TURN_S
+            while True:
+                done += act(items[begun : begun + _BATCH], held)
+                begun += _BATCH
+                if begun >= len(items) or time.monotonic() >= ends:
+                    break
+        yield from done

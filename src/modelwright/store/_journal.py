@@ -143,6 +143,12 @@ class Journal:
         self._rows("DELETE FROM entries WHERE key = ?", (key,))
         self.notes.remove(key)
 
+    def remove_entries(self, keys: Sequence[str]) -> None:
+        """Many at once; their notes are left to a sweep."""
+        with self._guard, journal_errors(self._root, "use the journal of the store"):
+            for table in ("refs", "tags", "entries"):
+                self._db.executemany(f"DELETE FROM {table} WHERE key = ?", ((key,) for key in keys))
+
     # blobs
 
     def size_of(self, digest: str) -> int | None:
@@ -151,6 +157,10 @@ class Journal:
 
     def forget_blob(self, digest: str) -> None:
         self._rows("DELETE FROM blobs WHERE digest = ?", (digest,))
+
+    def forget_unneeded(self) -> None:
+        """What is known of blobs that no entry refers to."""
+        self._rows("DELETE FROM blobs WHERE digest NOT IN (SELECT digest FROM refs)")
 
     def references(self) -> list[tuple[str, str, int]]:
         """(key, digest, size) for every blob that an entry needs."""

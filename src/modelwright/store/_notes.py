@@ -40,11 +40,9 @@ class Notes:
     def remove(self, key: str) -> None:
         _fs.unlink(self._folder / key)
 
-    def sweep(self, keep: set[str]) -> None:
-        """Forget entries that are gone."""
-        for path in self._folder.iterdir():
-            if path.name not in keep:
-                _fs.unlink(path)
+    def others(self, keys: set[str]) -> list[str]:
+        """The keys of all other entries that there are notes of."""
+        return sorted(path.name for path in self._folder.iterdir() if path.name not in keys)
 
     def usable(self) -> Iterator[EntryNote]:
         """Those whose content is there."""

@@ -329,8 +329,9 @@ class Store:
         return self._collect(policy, dry_run=dry_run)
 
     def _collect(self, policy: _gc.Policy, *, dry_run: bool) -> GcReport:
+        gone: list[Entry] = []
         try:
-            return self._collected(policy, dry_run=dry_run)
+            return self._collected(policy, gone, dry_run=dry_run)
         except NoRoomError:
             with disk_errors(self.root, "clean the store"):
                 first = _gc.make_room(self._session(), policy)
@@ -338,15 +339,15 @@ class Store:
                 raise
         self.close()  # what could not be written is opened again
         try:
-            report = self._collected(policy, dry_run=dry_run)
+            report = self._collected(policy, gone, dry_run=dry_run)
         except NoRoomError:  # all that may go is gone, and the journal will be told when there is room
-            return first
+            return replace(first, removed=_gc.oldest_first({*gone, *first.removed}))
         return replace(report, freed_bytes=report.freed_bytes + first.freed_bytes)
 
-    def _collected(self, policy: _gc.Policy, *, dry_run: bool) -> GcReport:
+    def _collected(self, policy: _gc.Policy, gone: list[Entry], *, dry_run: bool) -> GcReport:
         session = self._session() if dry_run else self._writable("clean the store")
         with disk_errors(self.root, "clean the store"):
-            return _gc.collect(session, policy, dry_run=dry_run)
+            return _gc.collect(session, policy, gone, dry_run=dry_run)
 
     # the session of this process
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import filelock
 import pytest
 
 from modelwright.errors import StoreError
-from modelwright.store import Key, Store
+from modelwright.store import Key, Store, _fs, _gc
 
 KB = 1000
 
@@ -187,3 +189,87 @@ def test_locks_of_the_dead_go_when_nobody_used_them_for_a_day(store, key, writer
         store.gc(1 << 30)
         assert [path.exists() for path in locks] == [False, True, True]
     assert not store.once(key(n=0), writer({"never": b""})).produced
+
+
+@pytest.fixture
+def in_short_turns(monkeypatch) -> None:
+    """As in a store of very many: one entry, one file for each transaction."""
+    monkeypatch.setattr(_gc, "_BATCH", 1)
+    monkeypatch.setattr(_gc, "_TURN_S", 0.0)
+    monkeypatch.setattr(_gc, "_PAUSE_S", 0.0)
+
+
+def at_steps(monkeypatch, act: Callable[[str], None]) -> None:
+    """What happens beside the collection, at its steps; steps of what it does itself do not count."""
+
+    def hook(step: str) -> None:
+        monkeypatch.setattr(_fs, "hook", None)
+        act(step)
+        monkeypatch.setattr(_fs, "hook", hook)
+
+    monkeypatch.setattr(_fs, "hook", hook)
+
+
+def test_builds_go_on_between_the_transactions_of_a_collection(
+    store, three, root, key, writer, content, in_short_turns, monkeypatch
+) -> None:
+    made: dict[Key, dict[str, bytes]] = {}
+    with Store(root) as other:
+
+        def put(step: str) -> None:
+            if step.startswith("committed"):
+                # The same content as an entry that goes, and its own.
+                made[key(put=len(made))] = {"m": bytes([len(made) % 3]) * 10 * KB, "own": str(len(made)).encode()}
+                other.once(list(made)[-1], writer(list(made.values())[-1]))
+
+        at_steps(monkeypatch, put)
+        report = store.gc(0, grace_s=60)
+        monkeypatch.setattr(_fs, "hook", None)
+        assert len(made) > 10
+        assert [entry.key for entry in report.removed] == three
+        assert {one: content(other.get(one)) for one in made} == made
+        assert other.verify().clean
+
+
+def test_what_is_used_after_the_plan_was_made_stays(store, three, root, in_short_turns, monkeypatch) -> None:
+    first, second, third = sorted(three, key=lambda one: one.digest)
+    with Store(root) as other, contextlib.ExitStack() as leases:
+        found = {one: other.get(one) for one in three}
+        for one in three:
+            os.utime(root / "marks" / one.digest, (0, 0))
+        seen: list[str] = []
+
+        def use(step: str) -> None:
+            seen.append(step)
+            if seen.count("committed: remove old entries") == 1 and step.startswith("committed"):
+                other.get(second)
+                leases.enter_context(other.lease(found[third]))
+
+        at_steps(monkeypatch, use)
+        report = store.prune(older_than_s=500)
+        monkeypatch.setattr(_fs, "hook", None)
+        assert [entry.key for entry in report.removed] == [first]
+        assert report.kept_bytes == sum(entry.size for entry in store.entries()) + _manifests(root, store)
+        assert left(store) == sorted([second, third])
+        assert store.verify().clean
+
+
+def _manifests(root: Path, store: Store) -> int:
+    return sum((root / "blobs" / entry.digest[:2] / entry.digest).stat().st_size for entry in store.entries())
+
+
+def test_a_collection_that_is_interrupted_leaves_whole_entries_and_the_next_one_ends_it(
+    store, three, root, content, in_short_turns, monkeypatch
+) -> None:
+    def interrupt(step: str) -> None:
+        if step == "commit: delete unused content":
+            raise KeyboardInterrupt
+
+    at_steps(monkeypatch, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        store.gc(0, grace_s=0)
+    monkeypatch.setattr(_fs, "hook", None)
+    assert store.verify().clean
+    assert left(store) == []
+    assert store.gc(0, grace_s=0).orphans > 0
+    assert list((root / "blobs").glob("*/*")) == list((root / "entries").iterdir()) == []

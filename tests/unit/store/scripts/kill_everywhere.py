@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from modelwright.store import Produced, Store, _fs, stage_key
+from modelwright.store import Produced, Store, _fs, _gc, stage_key
 
 base, scenario = Path(sys.argv[1]), sys.argv[2]
 root, out = base / "store", base / "out" / "model"
@@ -66,6 +66,8 @@ def record(store: Store) -> None:
 
 
 def gc(store: Store) -> None:
+    """Each entry and each file in a transaction of its own: a kill comes between any two of them."""
+    _gc._BATCH, _gc._TURN_S, _gc._PAUSE_S = 1, 0.0, 0.0
     store.gc(0, grace_s=0)
 
 
