@@ -72,18 +72,27 @@ def make_grid(
     return Grid(scale, np.zeros(scale.shape) if zero is None else np.asarray(zero), dtype, axis, block)
 
 
-def dequantize(values: NDArray[Any], grid: Grid) -> NDArray[Any]:
-    """The real numbers. Integers are widened before the zero point is taken off, so nothing wraps around."""
-    scale, zero = grid.spread(values.shape)
-    real: NDArray[Any] = (values.astype(np.float64) - zero) * scale
+EVERY = slice(None)
+
+
+def dequantize(values: NDArray[Any], grid: Grid, part: slice = EVERY) -> NDArray[Any]:
+    """The real numbers of some rows. Integers are widened before the zero point is taken off, so nothing wraps
+    around."""
+    scale, zero = (rows_of(item, part) for item in grid.spread(values.shape))
+    real: NDArray[Any] = (rows_of(values, part).astype(np.float64) - zero) * scale
     return real
 
 
-def round_trip(values: NDArray[Any], grid: Grid) -> NDArray[Any]:
+def rows_of(values: NDArray[Any], part: slice) -> NDArray[Any]:
+    """Some of the rows, where there are several; what is one for all of them is one for some."""
+    return values[part] if values.ndim and len(values) > 1 else values
+
+
+def round_trip(values: NDArray[Any], grid: Grid, part: slice = EVERY) -> NDArray[Any]:
     """What a QuantizeLinear and a DequantizeLinear leave of float values: round half to even, then saturate."""
     assert grid.limits is not None
-    scale, zero = grid.spread(values.shape)
-    stored = np.rint(values.astype(np.float64) / scale) + zero
+    scale, zero = (rows_of(item, part) for item in grid.spread(values.shape))
+    stored = np.rint(rows_of(values, part).astype(np.float64) / scale) + zero
     real: NDArray[Any] = (np.clip(stored, *grid.limits) - zero) * scale
     return real
 

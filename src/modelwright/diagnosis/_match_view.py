@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
-from modelwright.graph import ExternalTensor, Graph, external_data, load
+from modelwright.graph import ExternalTensor, Graph, external_data, load, mapped
 from modelwright.stages.quantize import rescaled
 
 if TYPE_CHECKING:
@@ -67,26 +68,25 @@ class View:
         return tuple(self.stored[stored].dims)
 
     def values(self, stored: str) -> NDArray[Any]:
-        """A stored tensor's numbers, read from its file when they are not in memory."""
-        tensor = self.stored[stored]
-        data = self._bytes(stored)
-        if data is None:
+        """A stored tensor's numbers, mapped from its file when they are not in memory."""
+        tensor, place = self.stored[stored], self._place(stored)
+        if place is None:
             return np.asarray(onnx.numpy_helper.to_array(tensor))
-        filled = onnx.TensorProto(name=stored, data_type=tensor.data_type, dims=tensor.dims, raw_data=data)
+        found = np.asarray(mapped(*place, tensor).values())
+        if found.dtype.isbuiltin and found.shape == tuple(tensor.dims):
+            return found
+        # Types that numpy does not have.
+        filled = onnx.TensorProto(name=stored, data_type=tensor.data_type, dims=tensor.dims, raw_data=found.tobytes())
         return np.asarray(onnx.numpy_helper.to_array(filled))
 
-    def _bytes(self, stored: str) -> bytes | None:
+    def _place(self, stored: str) -> tuple[Path, int, int] | None:
         if stored in self._outside:
             place = self._outside[stored]
-            path, offset, length = place.path, place.offset, place.length
-        elif stored in self._inside:
+            return place.path, place.offset, place.length
+        if stored in self._inside:
             span = self.graph.on_disk[self._inside[stored]]
-            path, offset, length = self.graph.path, span.offset, span.length
-        else:
-            return None
-        with path.open("rb") as file:
-            file.seek(offset)
-            return file.read(length)
+            return self.graph.path, span.offset, span.length
+        return None
 
 
 def view(path: str) -> View:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
-from modelwright.diagnosis._dequant import dequantize, make_grid, round_trip, unpack_nbits
+from modelwright.diagnosis._dequant import Grid, dequantize, make_grid, round_trip, rows_of, unpack_nbits
 from modelwright.diagnosis._match import grid_of
 from modelwright.diagnosis._match_view import DEQUANTIZE, QUANTIZE, RESCALED, View, attribute, label
 from modelwright.diagnosis._types import Unmatched
@@ -28,12 +29,14 @@ _INTEGER_INPUTS = {
     "DynamicQuantizeMatMul": (1, 2, 3, -1),
 }
 _SCALED_LATER = {"MatMulInteger": -1, "ConvInteger": 0}
+PartReader = Callable[[slice], "NDArray[Any]"]
 _BIAS_POSITION = {"Conv": 2, "ConvTranspose": 2, "Gemm": 2, "QLinearConv": 8}
 
 
 @dataclass(frozen=True, eq=False)
 class WeightPair:
-    """A float weight and a way to read what its quantized form stands for, in float64."""
+    """A float weight and a way to read what its quantized form stands for, in float64: some rows of it, or columns
+    where the `axis` is 1."""
 
     weight: str
     quant: str
@@ -41,7 +44,9 @@ class WeightPair:
     dtype: str
     granularity: str
     bias: bool
-    read: Callable[[], NDArray[Any]]
+    read: PartReader
+    shape: tuple[int, ...]
+    axis: int = 0
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,9 @@ class _Stored:
     position: int
     dtype: str
     granularity: str
-    read: Callable[[], NDArray[Any]]
+    read: PartReader
+    shape: tuple[int, ...]
+    axis: int = 0
 
 
 def match_weights(wanted: View, got: View) -> tuple[tuple[WeightPair, ...], tuple[Unmatched, ...]]:
@@ -66,15 +73,14 @@ def match_weights(wanted: View, got: View) -> tuple[tuple[WeightPair, ...], tupl
         if weight is None or reason is not None:
             alone.append(Unmatched(item.quant, str(reason)))
             continue
-        read = _unscaled(item, wanted, got)
+        read, at = _unscaled(item, wanted, got), label(item.node)
         bias = item.dtype == "int32" or _BIAS_POSITION.get(item.node.op_type) == item.position
-        pairs.setdefault(
-            weight, WeightPair(weight, item.quant, label(item.node), item.dtype, item.granularity, bias, read)
-        )
+        kind = item.dtype, item.granularity
+        pairs.setdefault(weight, WeightPair(weight, item.quant, at, *kind, bias, read, item.shape, item.axis))
     return tuple(pairs.values()), tuple(alone)
 
 
-def _unscaled(item: _Stored, wanted: View, got: View) -> Callable[[], NDArray[Any]]:
+def _unscaled(item: _Stored, wanted: View, got: View) -> PartReader:
     """As the float model has it, where the quantized one divides the channels that this product reads by a stored
     vector, and its weight has taken them back."""
     maker = got.maker(item.node.input[0]) if item.position == 1 else None
@@ -86,7 +92,8 @@ def _unscaled(item: _Stored, wanted: View, got: View) -> Callable[[], NDArray[An
     if vector is None or not any(wanted.has(name) for name in maker.input):
         return item.read
     shape = (1, -1) if attribute(item.node, "transB", 0) else (-1, 1)
-    return lambda: item.read() * got.values(vector).astype(np.float64).reshape(shape)
+    factors = got.values(vector).astype(np.float64).reshape(shape)
+    return lambda part: item.read(part) * (factors if item.axis else rows_of(factors, part))
 
 
 def _nothing_there(item: _Stored) -> str:
@@ -125,7 +132,8 @@ def _dequantized(node: onnx.NodeProto, got: View) -> Iterator[_Stored]:
     if grid is not None:
         dtype = dtype_name(got.stored[name].data_type)
         reader, position = _first_reader(node, got)
-        yield _Stored(name, reader, position, dtype, grid.granularity, lambda: dequantize(got.values(name), grid))
+        read = functools.partial(_dequantized_rows, got, name, grid)
+        yield _Stored(name, reader, position, dtype, grid.granularity, read, got.shape(name))
 
 
 def _quantized_at_run(node: onnx.NodeProto, got: View) -> Iterator[_Stored]:
@@ -134,7 +142,10 @@ def _quantized_at_run(node: onnx.NodeProto, got: View) -> Iterator[_Stored]:
     after = next((item for item in got.readers(node.output[0]) if item.op_type == DEQUANTIZE), None)
     if grid is not None and grid.limits is not None and after is not None:
         reader, position = _first_reader(after, got)
-        yield _Stored(name, reader, position, grid.dtype, grid.granularity, lambda: round_trip(got.values(name), grid))
+        yield _Stored(
+            name, reader, position, grid.dtype, grid.granularity,
+            lambda part: round_trip(got.values(name), grid, part), got.shape(name),
+        )  # fmt: skip
 
 
 def _integer(node: onnx.NodeProto, got: View, weight: int, scale: int, zero: int, axis: int) -> Iterator[_Stored]:
@@ -165,26 +176,33 @@ def _plain(node: onnx.NodeProto, position: int, got: View, names: tuple[str, str
     dtype = dtype_name(got.stored[weight].data_type)
     grid = make_grid(got.values(scale), got.values(zero) if zero in got.stored else None, dtype, axis)
     at = 1 if node.op_type != "QLinearConv" or position != 8 else 2
-    return _Stored(weight, node, at, dtype, grid.granularity, lambda: dequantize(got.values(weight), grid))
+    read = functools.partial(_dequantized_rows, got, weight, grid)
+    return _Stored(weight, node, at, dtype, grid.granularity, read, got.shape(weight))
+
+
+def _dequantized_rows(got: View, name: str, grid: Grid, part: slice) -> NDArray[Any]:
+    return dequantize(got.values(name), grid, part)
 
 
 def _nbits(node: onnx.NodeProto, got: View) -> _Stored:
     bits, block = attribute(node, "bits", 4), attribute(node, "block_size", 32)
     rows, columns = attribute(node, "K", 0), attribute(node, "N", 0)
 
-    def read() -> NDArray[Any]:
+    def read(part: slice) -> NDArray[Any]:
+        """Some columns: those are packed together."""
         blocks = -(-rows // block)
-        stored = unpack_nbits(got.values(node.input[1]).reshape(columns, blocks, -1), bits, block).astype(np.float64)
-        scale = got.values(node.input[2]).astype(np.float64).reshape(columns, blocks, 1)
+        packed = got.values(node.input[1]).reshape(columns, blocks, -1)[part]
+        stored = unpack_nbits(packed, bits, block).astype(np.float64)
+        scale = got.values(node.input[2]).reshape(columns, blocks, 1)[part].astype(np.float64)
         zero: NDArray[Any] | float = float(1 << (bits - 1))
         if len(node.input) > 3 and node.input[3]:
-            packed = got.values(node.input[3])
-            whole = packed if packed.dtype.kind == "f" else unpack_nbits(packed.reshape(columns, -1), bits, blocks)
-            zero = whole.astype(np.float64).reshape(columns, blocks, 1)
-        values: NDArray[Any] = ((stored - zero) * scale).reshape(columns, -1)[:, :rows]
+            zeros = got.values(node.input[3])
+            whole = zeros if zeros.dtype.kind == "f" else unpack_nbits(zeros.reshape(columns, -1), bits, blocks)
+            zero = whole.reshape(columns, blocks, 1)[part].astype(np.float64)
+        values: NDArray[Any] = ((stored - zero) * scale).reshape(len(packed), -1)[:, :rows]
         return values.T
 
-    return _Stored(node.input[1], node, 1, f"uint{bits}", f"block {block}", read)
+    return _Stored(node.input[1], node, 1, f"uint{bits}", f"block {block}", read, (rows, columns), axis=1)
 
 
 def _half(node: onnx.NodeProto, got: View) -> Iterator[_Stored]:
@@ -192,7 +210,13 @@ def _half(node: onnx.NodeProto, got: View) -> Iterator[_Stored]:
     for position, name in enumerate(node.input):
         if name in got.stored and dtype_name(got.stored[name].data_type) in ("float16", "bfloat16"):
             kind = dtype_name(got.stored[name].data_type)
-            yield _Stored(name, node, position, kind, "element", lambda name=name: got.values(name).astype(np.float64))  # type: ignore[misc]
+            yield _Stored(
+                name, node, position, kind, "element", functools.partial(_half_rows, got, name), got.shape(name)
+            )
+
+
+def _half_rows(got: View, name: str, part: slice) -> NDArray[Any]:
+    return rows_of(got.values(name), part).astype(np.float64)
 
 
 def _first_reader(node: onnx.NodeProto, got: View) -> tuple[onnx.NodeProto, int]:

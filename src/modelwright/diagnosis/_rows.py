@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from modelwright.diagnosis._match_view import DEQUANTIZE, QUANTIZE, View, label
 from modelwright.diagnosis._match_weights import WeightPair
@@ -19,12 +19,15 @@ from modelwright.diagnosis._types import (
     OutputScore,
     WeightScore,
 )
-from modelwright.metrics import blocked_compare
+from modelwright.metrics import compare_parts
 from modelwright.stages.quantize import WORKERS
 
 if TYPE_CHECKING:
     import onnx
+    from numpy.typing import NDArray
 
+# Elements of a weight that are compared at a time.
+_PART = 1 << 20
 _NOT_QUANTIZED = "not quantized here"
 _COMPUTED_SCALE = "its scale is computed while the model runs"
 
@@ -147,9 +150,20 @@ def _local_reason(track: Track) -> str | None:
     return _COMPUTED_SCALE if track.pair.site else _NOT_QUANTIZED
 
 
+def _parts(values: NDArray[Any], pair: WeightPair) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+    """A large weight in parts: what is computed with is there several times over, in double precision."""
+    if values.size <= _PART or values.shape != pair.shape:
+        yield values, pair.read(slice(None))
+        return
+    count = max(1, _PART * values.shape[pair.axis] // values.size)
+    for begin in range(0, values.shape[pair.axis], count):
+        part = slice(begin, begin + count)
+        yield values[(*(slice(None) for _ in range(pair.axis)), part)], pair.read(part)
+
+
 def _weight(wanted: View, pair: WeightPair) -> WeightScore:
     values = wanted.values(pair.weight)
-    found = blocked_compare(values, pair.read())
+    found = compare_parts(_parts(values, pair))
     return WeightScore(
         weight_name=pair.weight,
         quant_name=pair.quant,

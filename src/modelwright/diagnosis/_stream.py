@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from modelwright._dataclass import dataclass
@@ -13,9 +13,19 @@ from modelwright.diagnosis._match import Pair
 from modelwright.diagnosis._match_view import View
 from modelwright.diagnosis._stream_model import FED, SHADOW, Shadow, shadow_of, shown, sized
 from modelwright.diagnosis._stream_sums import LocalNoise, NoiseTally, local_noise
+from modelwright.graph import model_bytes
 from modelwright.metrics import Accumulator, blocked_compare
-from modelwright.stages.validate import are_classes
-from modelwright.targets import BoundSession, SessionFacts, SessionSpec, Target, open_session, parse_target
+from modelwright.stages.validate import LARGE_BYTES, are_classes
+from modelwright.targets import (
+    BoundSession,
+    SessionFacts,
+    SessionSpec,
+    Target,
+    in_blocks,
+    open_lean,
+    open_session,
+    parse_target,
+)
 from modelwright.worker import progress
 
 if TYPE_CHECKING:
@@ -27,6 +37,8 @@ FLOATS = ("float32", "float16", "float64")
 AS_WRITTEN = SessionSpec(
     graph_optimization="basic", config={"session.disable_prepacking": "1", "session.disable_quant_qdq": "1"}
 )
+# Of a large model nothing is folded either: that would keep a float form of every stored weight.
+AS_WRITTEN_LARGE = replace(AS_WRITTEN, graph_optimization="disabled", frugal=True)
 _BYTES = {"float16": 2, "float32": 4, "float64": 8}
 
 
@@ -42,6 +54,14 @@ class StreamJob:
     budget: int
     origin: bool
     half: bool
+
+    @property
+    def large(self) -> bool:
+        return max(model_bytes(side.graph.path) for side in (self.wanted, self.got)) >= LARGE_BYTES
+
+    @property
+    def as_written(self) -> SessionSpec:
+        return AS_WRITTEN_LARGE if self.large else AS_WRITTEN
 
 
 @dataclass(eq=False)
@@ -122,7 +142,7 @@ def stream(job: StreamJob, pairs: Sequence[Pair], each: Callable[[Streamed], Non
 def _sizes(job: StreamJob, tensors: list[str]) -> Sizes:
     inputs = next(iter(job.feed))
     made = [name for name in tensors if name in job.wanted.makers]
-    with open_session(sized(job.wanted, made), parse_target("cpu"), AS_WRITTEN) as session:
+    with open_session(sized(job.wanted, made), parse_target("cpu"), job.as_written) as session:
         types = {spec.name: spec.dtype for spec in (*session.inputs, *session.outputs)}
         counts = session.run(inputs, [f"{name}::size" for name in made]) if made else {}
     elements = {name: int(counts[f"{name}::size"]) for name in made}
@@ -173,11 +193,18 @@ def _open(job: StreamJob, chunk: _Chunk, sizes: Sizes, stack: contextlib.ExitSta
     theirs = list(dict.fromkeys([*chunk.partner.values(), *(name for _, name in ends)]))
     ours = [*(track.pair.tensor for track in chunk.tracks), *(name for name, _ in ends)]
     shadow = chunk.shadow if chunk.shadow.nodes else None
-    spec = AS_WRITTEN if job.target == cpu else SessionSpec()
+    spec = job.as_written if job.target == cpu else SessionSpec()
     got = stack.enter_context(open_session(shown(job.got, theirs), job.target, spec))
-    wanted = stack.enter_context(open_session(shown(job.wanted, ours, shadow, sizes.types), cpu, AS_WRITTEN))
-    executed = open_session(str(job.got.graph.path), job.target) if chunk.with_outputs else None
+    wanted = stack.enter_context(open_session(shown(job.wanted, ours, shadow, sizes.types), cpu, job.as_written))
+    executed = _executed(job) if chunk.with_outputs else None
     return _Sessions(wanted, got, stack.enter_context(executed) if executed is not None else None)
+
+
+def _executed(job: StreamJob) -> BoundSession:
+    """As a user runs it; a large model without a second copy of its weights."""
+    path = str(job.got.graph.path)
+    lean = job.large and job.target == parse_target("cpu") and not in_blocks(path)
+    return open_lean(path) if lean else open_session(path, job.target)
 
 
 def _compare_sample(

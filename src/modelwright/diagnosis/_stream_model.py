@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.diagnosis._match_view import View
-from modelwright.graph import point_at
+from modelwright.graph import external_data, point_at
 from modelwright.targets import ModelBytes, mapped_data
 
 if TYPE_CHECKING:
@@ -151,10 +151,20 @@ def _assembled(
         tensor.name = name
         if name in on_disk:
             point_at(tensor, view.graph.path.name, on_disk[name])
+    data = model.SerializeToString()
+    if _together(view):
+        return ModelBytes(data, folder=str(view.graph.folder))
     files: dict[str, Any] = dict(mapped_data(view.graph))
     if on_disk:
         files[view.graph.path.name] = _mapped(view)
-    return ModelBytes(model.SerializeToString(), files)
+    return ModelBytes(data, files)
+
+
+def _together(view: View) -> bool:
+    """All files lie in one folder; onnxruntime follows no link that leads out of it."""
+    folder = view.graph.folder.resolve()
+    used = {view.graph.path, *(place.path for place in external_data(view.graph))}
+    return all(path.resolve().is_relative_to(folder) for path in used)
 
 
 def _output(view: View, name: str) -> onnx.ValueInfoProto:

@@ -1,7 +1,7 @@
 """The one library of tensor metrics: float64, defined for every input, unknown is None with a reason."""
 
 from modelwright.metrics._accumulate import Accumulator, Aggregate, Summary
-from modelwright.metrics._blocked import block_moments, blocked_compare, blocks, is_sound
+from modelwright.metrics._blocked import block_moments, blocked_compare, blocks, compare_parts, is_sound
 from modelwright.metrics._compare import IDENTICAL, METRICS, Moments, Score, TensorScores, compare, masked, scores
 from modelwright.metrics._leaves import leaves
 
@@ -18,6 +18,7 @@ __all__ = [
     "blocked_compare",
     "blocks",
     "compare",
+    "compare_parts",
     "is_sound",
     "leaves",
     "masked",

@@ -6,7 +6,7 @@ Inside a block the numbers are summed in their own type, float32 at least, and b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
@@ -34,6 +34,17 @@ def blocked_compare(reference: NDArray[Any], candidate: NDArray[Any]) -> TensorS
         for one, other in zip(blocks(reference), blocks(candidate), strict=True):
             total = total + block_moments(one, other, product)
     return scores(total) if is_sound(total) else compare(reference, candidate)
+
+
+def compare_parts(parts: Iterable[tuple[NDArray[Any], NDArray[Any]]]) -> TensorScores:
+    """`blocked_compare` of a tensor that is never there as a whole."""
+    total, hidden = Moments(), 0
+    for one, other in parts:
+        found = blocked_compare(one, other)
+        if found.moments is None:
+            return found
+        total, hidden = total + found.moments, hidden + found.masked
+    return scores(total, hidden)
 
 
 def blocks(values: NDArray[Any]) -> Iterator[NDArray[Any]]:

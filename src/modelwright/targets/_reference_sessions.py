@@ -67,12 +67,9 @@ def _in_place(graph: Graph, spec: SessionSpec) -> BoundSession:
 
 
 def _opened(graph: Graph, model: onnx.ModelProto, spec: SessionSpec) -> BoundSession:
-    config = {
-        **(spec.config or {}),
-        "session.model_external_initializers_file_folder_path": str(graph.folder),
-        "session.intra_op.allow_spinning": "0",
-    }
-    return open_session(ModelBytes(model.SerializeToString()), parse_target("cpu"), replace(spec, config=config))
+    config = {**(spec.config or {}), "session.intra_op.allow_spinning": "0"}
+    data = ModelBytes(model.SerializeToString(), folder=str(graph.folder))
+    return open_session(data, parse_target("cpu"), replace(spec, config=config))
 
 
 def _each_its_own(model: onnx.ModelProto) -> onnx.ModelProto:

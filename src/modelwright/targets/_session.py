@@ -42,10 +42,12 @@ _FILE_ERRORS = ("NoSuchFile", "InvalidProtobuf", "NoModel")
 
 @dataclass(frozen=True, eq=False)
 class ModelBytes:
-    """A model from memory; `files` holds its external data by location (mapped files are fine)."""
+    """A model from memory. Its external data lies in `folder`, and is mapped from there; or `files` holds it by
+    location, and onnxruntime copies it."""
 
     data: bytes
     files: Mapping[str, Any] = field(default_factory=dict)
+    folder: str | None = None
 
 
 @dataclass(frozen=True)
@@ -198,6 +200,8 @@ def _create(model: str | ModelBytes, binding: Binding, spec: SessionSpec) -> Any
     if isinstance(model, ModelBytes) and model.files:
         names, buffers = list(model.files), list(model.files.values())
         options.add_external_initializers_from_files_in_memory(names, buffers, [len(item) for item in buffers])
+    if isinstance(model, ModelBytes) and model.folder is not None:
+        options.add_session_config_entry("session.model_external_initializers_file_folder_path", model.folder)
     source = model.data if isinstance(model, ModelBytes) else str(model)
     try:
         return ort.InferenceSession(source, options, providers=binding.providers, enable_fallback=0)
