@@ -25,6 +25,7 @@ else:
 
 _OPSETS = {"": (23, 21, 17), "ai.onnx.ml": (5, 3)}
 _DOMAINS = ("", "ai.onnx", "ai.onnx.ml", "com.microsoft")
+_TWICE = ("duplicate-node-names",)
 
 
 def _unreadable(found: Gathered, about: str | None = None) -> Shown | None:
@@ -39,6 +40,26 @@ def _spoken(found: Gathered, *ids: str) -> Shown | None:
     if found.said is None or found.said.id not in ids or found.refused is None:
         return None
     return Shown((found.refused.words,), named={"why": found.said.cause, "fix": found.said.next})
+
+
+def _flawed(found: Gathered) -> Shown | None:
+    shown = _unreadable(found)
+    if shown is None:
+        return _spoken(found, "graph-invalid", *_TWICE)
+    return replace(shown, named={**shown.named, "why": f"the graph contradicts itself: {shown.named['why']}"})
+
+
+def _own_names(found: Gathered, lab: Lab) -> Iterator[TriedCure]:
+    if found.said is None or found.said.id not in _TWICE:
+        return
+    model, taken = onnx.load(found.complaint.model), set[str]()
+    for place, node in enumerate(model.graph.node):
+        node.name = f"{node.name}/{place}" if node.name in taken else node.name
+        taken.add(node.name)
+    path = lab.file("own-names.onnx")
+    onnx.save(model, path)
+    tried = replace(found.complaint, model=path)
+    yield lab.runs("Give every node a name of its own", "the names of nodes in the file", "it does not open", tried)
 
 
 def _custom(found: Gathered) -> Shown | None:
@@ -287,8 +308,9 @@ RULES = (
     CauseRule(
         "graph-flaw",
         "fails",
-        "the graph contradicts itself: {why}",
-        lambda found: _unreadable(found) or _spoken(found, "graph-invalid"),
+        "{why}",
+        _flawed,
+        _own_names,
         remedy="{fix}",
     ),
     CauseRule(

@@ -68,8 +68,10 @@ def question(graph: Graph) -> Question:
 
 
 def source(graph: Graph, asked: Question) -> str | ModelBytes:
-    """What to open: the file itself, or a copy in memory whose nodes carry the keys."""
-    if not asked.renamed:
+    """What to open: the file itself, or a copy in memory whose nodes carry the keys.
+
+    onnxruntime refuses a graph in which two nodes have one name. The copy would hide that."""
+    if not asked.renamed or any(map(_twice_named, _scopes(graph.model))):
         return str(graph.path)
     # Read again: a Graph leaves the bytes of large weights on disk.
     copy = onnx.load(graph.path, load_external_data=False)
@@ -78,6 +80,11 @@ def source(graph: Graph, asked: Question) -> str | ModelBytes:
         for node in nodes:
             node.name = next(keys).key
     return ModelBytes(copy.SerializeToString(), mapped_data(graph))
+
+
+def _twice_named(scope: tuple[Sequence[onnx.NodeProto], int | None]) -> bool:
+    names = [node.name for node in scope[0] if node.name]
+    return len(set(names)) < len(names)
 
 
 def mapped_data(graph: Graph) -> dict[str, mmap.mmap | bytes]:

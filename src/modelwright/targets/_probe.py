@@ -32,6 +32,12 @@ ONE_ADD = bytes.fromhex(
 )
 _LONGEST = 600
 _PLACES = re.compile(r"Exception from \S+\.\w+:\d+:\s*")
+# A path of the machine that built onnxruntime, and a whole signature, stand before what it has to say.
+_SIGNATURE = re.compile(
+    r"(?:/|[A-Za-z]:\\)\S*[/\\](?P<file>[^/\\\s]+\.(?:cc|cpp|cu|h|hpp|mm):\d+)"
+    r" (?:[^()]*\s)?(?P<name>[^\s()]*::[^\s()]+)"
+    r"\([^()]*(?:\([^()]*\)[^()]*)*\)(?: const)?\s*"
+)
 
 
 @dataclass(frozen=True)
@@ -163,4 +169,5 @@ def _proof(options: Any, ep_name: str, providers: list[str] | None) -> str | Non
 
 def one_line(error: BaseException) -> str:
     """The text of an error without line breaks and places in C++ files, short enough to be read; no word is cut."""
-    return textwrap.shorten(_PLACES.sub("", str(error)), _LONGEST, placeholder=" …") or type(error).__name__
+    words = _SIGNATURE.sub(r"\g<file> \g<name>: ", _PLACES.sub("", str(error)))
+    return textwrap.shorten(words, _LONGEST, placeholder=" …") or type(error).__name__

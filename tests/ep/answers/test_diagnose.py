@@ -38,6 +38,17 @@ def test_data_with_its_axes_in_another_order_is_turned_and_then_runs(net, tmp_pa
     assert found.causes[0].cured
 
 
+def test_two_nodes_of_one_name_are_no_good_placement_and_get_names_of_their_own(net, tmp_path):
+    """onnxruntime refuses such a file; a copy with other names, as placements are asked with, would open."""
+    proto = onnx.load(net)
+    for node in proto.graph.node:
+        node.name = "same"
+    found = mw.diagnose(save(proto, tmp_path))
+    assert [(cause.rule, cause.cured) for cause in found.causes] == [("graph-flaw", True)]
+    assert found.causes[0].sentence == "two nodes are called same, and onnxruntime takes a name only once"
+    assert mw.analyze(tmp_path / "model.onnx", "cpu").supported is False
+
+
 def test_a_weight_that_is_no_number_is_named(net, tmp_path):
     proto = onnx.load(net)
     stored = proto.graph.initializer[0]

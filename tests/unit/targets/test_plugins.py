@@ -9,7 +9,7 @@ import pytest
 import modelwright
 from modelwright.errors import UsageError
 from modelwright.stages import compile as compiling
-from modelwright.targets import LIBRARIES_VARIABLE, catalogue, installed_plugins, library_digest
+from modelwright.targets import LIBRARIES_VARIABLE, catalogue, installed_plugins, library_digest, one_line
 
 
 @pytest.fixture
@@ -70,3 +70,15 @@ def test_session_options_are_made_in_one_place_which_switches_telemetry_off():
     makers = [path for path in room.rglob("*.py") if "ort.SessionOptions()" in path.read_text("utf-8")]
     assert [path.relative_to(room).as_posix() for path in makers] == ["targets/_probe.py"]
     assert makers[0].read_text("utf-8").count("ort.SessionOptions()") == 1
+
+
+def test_what_onnxruntime_has_to_say_is_not_cut_off_by_where_it_says_it():
+    place = (
+        "/onnxruntime_src/onnxruntime/core/graph/utils.h:46 void onnxruntime::utils::Check(const std::map<std::string, "
+    )
+    words = f"failed:{place}int>&, const std::function<void(int)>&, bool) const Opset 27 is too new (26 is known)"
+    assert (
+        one_line(RuntimeError(words))
+        == "failed:utils.h:46 onnxruntime::utils::Check: Opset 27 is too new (26 is known)"
+    )
+    assert one_line(RuntimeError("graph.cc:12 Add Attempt (again)")) == "graph.cc:12 Add Attempt (again)"

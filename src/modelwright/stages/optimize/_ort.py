@@ -13,7 +13,7 @@ from modelwright._lazy import lazy
 from modelwright.errors import InputError
 from modelwright.stages.optimize._said import listening
 from modelwright.stages.optimize._table import Pass, find_pass, passes
-from modelwright.targets import new_options
+from modelwright.targets import new_options, one_line
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -97,8 +97,8 @@ def optimize_bytes(
     except _failures() as error:
         raise InputError(
             "onnxruntime cannot load the model to optimize it",
-            cause=_first_line(error),
-            fix="Check it with `wright inspect`. Passes of kind rewrite and surgery do not need onnxruntime.",
+            cause=one_line(error),
+            fix="Ask `wright diagnose` about the model: it names the cause and tries what cures it.",
         ) from error
 
 
@@ -141,7 +141,3 @@ def _rows(names: Iterable[str]) -> tuple[Pass, ...]:
 def _failures() -> tuple[type[Exception], ...]:
     names = ("Fail", "InvalidArgument", "InvalidGraph", "InvalidProtobuf", "NotImplemented", "RuntimeException")
     return tuple(getattr(ort_errors, name) for name in names)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0][:300]

@@ -42,7 +42,7 @@ def _placed(found: Placement) -> bool:
 
 PLACE = Stage(
     name="place",
-    version="2",
+    version="3",
     params=PlaceParams,
     outcome=Placement,
     task=run_place,
