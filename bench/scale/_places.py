@@ -46,12 +46,13 @@ class Place:
         found: Row = json.loads(told.stdout)
         return found
 
-    def bare(self, script: str, *words: object) -> Cost:
+    def bare(self, script: str, *words: object, longest_s: int | None = None) -> Cost:
         return _run(
             [sys.executable, "-c", script, *map(str, words)],
             self._environment,
             (0, -signal.SIGXCPU),
             self.folder / "log.txt",
+            longest_s,
         )
 
     def forget(self) -> None:

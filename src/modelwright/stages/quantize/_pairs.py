@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Iterator
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from modelwright._dataclass import dataclass
@@ -140,6 +141,8 @@ class _Reach:
 
     links: Links
     scope: frozenset[str]
+    before: dict[str, bool] = field(default_factory=dict)
+    behind: dict[str, bool] = field(default_factory=dict)
 
     def worth_it(self, node: onnx.NodeProto) -> bool:
         if node.op_type in _KERNELS:
@@ -153,20 +156,42 @@ class _Reach:
         return node.op_type in _MOVES and self._behind_integers(node)
 
     def _before_kernel(self, node: onnx.NodeProto) -> bool:
-        return any(
-            self._kernel(reader) or (self._passes(reader) and self._before_kernel(reader))
-            for name in node.output
-            for reader in self.links.readers.get(name, ())
-        )
+        """Without recursion, and each node once: ways of moves may be longer than Python's stack."""
+        waiting = [node]
+        while waiting:
+            last = waiting[-1]
+            if last.output[0] in self.before:
+                waiting.pop()
+                continue
+            readers = [reader for name in last.output for reader in self.links.readers.get(name, ())]
+            beside = any(map(self._kernel, readers))
+            onward = () if beside else [reader for reader in readers if self._passes(reader)]
+            unknown = [reader for reader in onward if reader.output[0] not in self.before]
+            if unknown:
+                waiting += unknown
+            else:
+                self.before[last.output[0]] = beside or any(self.before[reader.output[0]] for reader in onward)
+        return self.before[node.output[0]]
 
     def _behind_integers(self, node: onnx.NodeProto) -> bool:
-        maker = self.links.makers.get(node.input[0])
-        if maker is None:
-            return False
-        written = self._kernel(maker) and maker.op_type in _WRITES_INTEGERS
-        if maker.op_type in LOOKED_UP:
-            return self._looked_up(maker)
-        return written or (self._passes(maker) and self._behind_integers(maker))
+        """One answer for all that are passed on the way."""
+        found, way = self.behind, []
+        while node.output[0] not in found:
+            way.append(node.output[0])
+            maker = self.links.makers.get(node.input[0])
+            written = maker is not None and maker.op_type not in LOOKED_UP and self._writes(maker)
+            if maker is None or written or not self._leads_on(maker):
+                found |= dict.fromkeys(way, written)
+            else:
+                node = maker
+        found |= dict.fromkeys(way, found[node.output[0]])
+        return found[node.output[0]]
+
+    def _leads_on(self, node: onnx.NodeProto) -> bool:
+        return self._passes(node) and (node.op_type not in LOOKED_UP or self._before_kernel(node))
+
+    def _writes(self, node: onnx.NodeProto) -> bool:
+        return self._kernel(node) and node.op_type in _WRITES_INTEGERS
 
     def _kernel(self, node: onnx.NodeProto) -> bool:
         return node.name in self.scope and node.op_type in _KERNELS

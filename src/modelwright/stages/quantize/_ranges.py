@@ -12,6 +12,7 @@ from modelwright.data import SampleHash, Samples
 from modelwright.errors import InputError
 from modelwright.stages.quantize._bias import Product, add_means
 from modelwright.stages.quantize._model import opset_of
+from modelwright.stages.quantize._order import move_to_makers
 from modelwright.stages.quantize._scope import CLAMPS, MOVERS, WORKERS
 from modelwright.stages.quantize._session import open_session
 from modelwright.worker import progress
@@ -80,6 +81,7 @@ def observe(model: onnx.ModelProto, watch: Watch, samples: Samples, workdir: Pat
     path = workdir / WATCHED
     watched = _with_reductions(model, watch.tensors)
     add_means(watched, watch.products, opset_of(model))
+    move_to_makers(watched.graph, len(model.graph.node))
     path.write_bytes(watched.SerializeToString())
     try:
         return _observe(open_session(path), model, watch, samples, workdir)
@@ -102,11 +104,12 @@ def widened(model: onnx.ModelProto, ranges: dict[str, Range], narrowest: Mapping
 def _moved(tensor: str, made: Mapping[str, onnx.NodeProto]) -> Iterator[str]:
     """A tensor, and what it is made of by moving values; nothing where a clamp made it."""
     node = made.get(tensor)
-    if node is not None and node.op_type in CLAMPS:
-        return
-    yield tensor
-    if node is not None and node.op_type in MOVERS:
-        yield from _moved(node.input[0], made)
+    while node is None or node.op_type not in CLAMPS:
+        yield tensor
+        if node is None or node.op_type not in MOVERS:
+            return
+        tensor = node.input[0]
+        node = made.get(tensor)
 
 
 def fetch(model: onnx.ModelProto, tensors: tuple[str, ...], workdir: Path) -> Any:

@@ -27,6 +27,8 @@ def open_session(path: Path) -> Any:
     options.intra_op_num_threads = max(1, int(usable_cpus()))
     # Packed copies of the weights would double the memory of a session that runs a few dozen times.
     options.add_session_config_entry("session.disable_prepacking", "1")
+    # A plan of all memory pays off after many runs, and looks for each block among all others.
+    options.enable_mem_pattern = False
     try:
         return ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"], enable_fallback=0)
     # onnxruntime raises many unrelated classes here; all of them mean that the model does not load.
