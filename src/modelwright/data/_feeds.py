@@ -196,10 +196,13 @@ def _cast(array: NDArray[Any], wanted: np.dtype[Any], name: str) -> NDArray[Any]
         low, high = (limits.min, limits.max) if limits is not None else (0, 1)
         integers = low <= int(array.min()) and int(array.max()) <= high
     if not integers and not (array.dtype.kind == "f" and wanted.kind == "f"):
+        whole = array.dtype.kind in "iu" and wanted.kind == "f"
         raise InputError(
             f"{name} is {array.dtype} in the data, and the model takes {wanted}",
-            cause="that would change the numbers",
-            fix=f"Write the array as {wanted}.",
+            cause="whole numbers may be pixels, which models take scaled; that is never guessed"
+            if whole
+            else "that would change the numbers",
+            fix=f"Write the array as {wanted}" + (" (in JSON lines 1.0, not 1)." if whole else "."),
         )
     return array.astype(wanted)
 

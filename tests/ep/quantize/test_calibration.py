@@ -169,7 +169,7 @@ def test_identity_follows_the_content(tmp_path):
 
 BAD = {
     "wrong name": ({"picture": image(0)["image"]}, "the model takes image; the rows hold picture"),
-    "wrong type": ({"image": image(0)["image"].astype(np.int32)}, "that would change the numbers"),
+    "wrong type": ({"image": image(0)["image"].astype(np.int32)}, "whole numbers may be pixels"),
     "wrong shape": ({"image": image(0)["image"][:, :, :8]}, "gives [1, 3, 8, 16], the model takes [1, 3, 16, 16]"),
 }
 
