@@ -30,7 +30,16 @@ from modelwright.graph._summary import (
 )
 from modelwright.graph._types import ValueSpec, dtype_name, stored_bytes
 from modelwright.graph._work import work_rank
-from modelwright.graph._write import DATA, MODEL, needs_data_file, write_model
+from modelwright.graph._write import (
+    DATA,
+    MODEL,
+    data_range,
+    fits_one_file,
+    is_streamed,
+    needs_data_file,
+    write_message,
+    write_model,
+)
 
 __all__ = [
     "DATA",
@@ -58,13 +67,16 @@ __all__ = [
     "ValueSpec",
     "count_macs",
     "data_places",
+    "data_range",
     "difference",
     "dtype_name",
     "external_data",
     "facts",
     "file_stamp",
     "fingerprint",
+    "fits_one_file",
     "is_external",
+    "is_streamed",
     "load",
     "mapped",
     "mentions",
@@ -81,6 +93,7 @@ __all__ = [
     "with_data_at",
     "with_weights_in_place",
     "work_rank",
+    "write_message",
     "write_model",
     "write_streamed",
 ]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
-from modelwright.graph._skeleton import varint
+from modelwright.graph._skeleton import ByteRange, varint
+from modelwright.graph._types import stored_bytes
 
 if TYPE_CHECKING:
     import onnx
@@ -25,6 +28,7 @@ INLINE_BYTES = int(1.8 * 2**30)
 GRAPH_BYTES = 64 << 20
 _NEARLY_ALL = 0.9
 _STREAMED = 1024
+_PIECE = 1 << 20
 # Protobuf tags: field number << 3 | 2 (length-delimited).
 _MODEL_GRAPH, _GRAPH_INITIALIZER, _TENSOR_RAW_DATA = b"\x3a", b"\x2a", b"\x4a"
 _BEFORE_INITIALIZERS = ("node", "name")
@@ -53,6 +57,73 @@ def write_model(model: ir.Model, folder: Path, stays: Callable[[str], bool] = _n
         entries = [StreamedTensor(name, int(item.dtype), *_size(item), _writer(item)) for name, item in streamed]
         write_stream(file, ir.to_proto(model), entries)
     return path
+
+
+def write_message(model: onnx.ModelProto, data: Path, folder: Path) -> Path:
+    """As `write_model` does, of a message: one file, big weights last. Uses the message up. Its external data is in
+    the folder `data`, and its initializers fit into one file and have bytes, or are text."""
+    weights = list(model.graph.initializer)
+    streamed = [weight for weight in weights if is_streamed(weight)]
+    del model.graph.initializer[:]
+    model.graph.initializer.extend(weight for weight in weights if not is_streamed(weight))
+    path = folder / MODEL
+    with path.open("wb") as file:
+        write_stream(file, model, [_entry(weight, data) for weight in streamed])
+    return path
+
+
+def fits_one_file(model: onnx.ModelProto) -> bool:
+    """Whether `write_message` can write it."""
+    return sum(stored_bytes(item.data_type, item.dims) or 0 for item in model.graph.initializer) <= INLINE_BYTES
+
+
+def is_streamed(tensor: onnx.TensorProto) -> bool:
+    """Whether its bytes are written one weight after the other, behind the graph."""
+    if tensor.data_type == onnx.TensorProto.STRING:
+        return False
+    return tensor.data_location == onnx.TensorProto.EXTERNAL or len(tensor.raw_data) >= _STREAMED
+
+
+def data_range(tensor: onnx.TensorProto) -> tuple[str, ByteRange]:
+    """Where an external tensor is: its file, and the bytes of it."""
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    size = stored_bytes(tensor.data_type, tensor.dims) or 0
+    return entries["location"], ByteRange(int(entries.get("offset", 0)), int(entries.get("length", size)))
+
+
+def _entry(tensor: onnx.TensorProto, data: Path) -> StreamedTensor:
+    if tensor.data_location != onnx.TensorProto.EXTERNAL:
+        content = tensor.raw_data
+        return StreamedTensor(
+            tensor.name, tensor.data_type, tuple(tensor.dims), len(content), lambda file: _write_all(file, content)
+        )
+    location, span = data_range(tensor)
+    copy = functools.partial(_copy, data / location, span)
+    return StreamedTensor(tensor.name, tensor.data_type, tuple(tensor.dims), span.length, copy)
+
+
+def _write_all(file: BinaryIO, content: bytes) -> None:
+    file.write(content)
+
+
+def _copy(source: Path, span: ByteRange, file: BinaryIO) -> None:
+    """By the system where it can: without a copy in memory."""
+    file.flush()
+    begin, done = file.tell(), 0
+    with source.open("rb") as opened:
+        # Not everywhere, and not between all file systems.
+        with contextlib.suppress(OSError, AttributeError):
+            while done < span.length and (
+                now := os.copy_file_range(
+                    opened.fileno(), file.fileno(), span.length - done, span.offset + done, begin + done
+                )
+            ):
+                done += now
+        file.seek(begin + done)
+        opened.seek(span.offset + done)
+        while done < span.length and (piece := opened.read(min(_PIECE, span.length - done))):
+            file.write(piece)
+            done += len(piece)
 
 
 def needs_data_file(model: ir.Model) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ from modelwright import graph as graphs
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.errors import InputError
-from modelwright.stages.optimize._inventory import every_node
+from modelwright.stages.optimize._inventory import Snapshot, every_node, operators_of
 from modelwright.store import content_at, is_beside_content
 
 if TYPE_CHECKING:
@@ -29,9 +30,25 @@ else:
 class SourceModel:
     """The input file, parsed; tensors stay where they are until somebody reads them."""
 
-    path: Path
-    model: ir.Model
+    graph: graphs.Graph
     external: bool
+
+    @property
+    def path(self) -> Path:
+        return self.graph.path
+
+    @functools.cached_property
+    def found(self) -> Snapshot:
+        return operators_of(node for body in self.graph.bodies for node in body.nodes)
+
+    @functools.cached_property
+    def model(self) -> ir.Model:
+        """As objects."""
+        return objects(self.message(), self.graph.path)
+
+    def message(self) -> onnx.ModelProto:
+        """A copy. A big weight inside the `.onnx` file is external data that happens to be in that file."""
+        return graphs.with_weights_in_place(self.graph)
 
 
 def read_source(path: str) -> SourceModel:
@@ -44,37 +61,27 @@ def read_source(path: str) -> SourceModel:
             cause="it holds sparse initializers or training information",
             fix="Export it for inference with dense weights.",
         )
+    return SourceModel(graph, bool(external))
+
+
+def objects(model: onnx.ModelProto, path: Path) -> ir.Model:
+    """The message of a model as objects; `path` is the file it came from, beside which its external data is."""
     try:
-        model: ir.Model = ir.from_proto(graph.model)
+        made: ir.Model = ir.from_proto(model)
     except serde.SerdeError as error:
         raise InputError(
-            f"{graph.path.name} cannot be optimized",
+            f"{path.name} cannot be optimized",
             cause=f"a part of it cannot be read ({_innermost(error)})",
             fix="Export it again, with tensors for inputs and outputs.",
         ) from error
-    ir.external_data.set_base_dir(model.graph, graph.folder)
-    for index, span in graph.on_disk.items():
-        _leave_on_disk(model, graph, graph.model.graph.initializer[index], span.offset, span.length)
-    return SourceModel(graph.path, model, bool(external))
+    ir.external_data.set_base_dir(made.graph, path.parent)
+    return made
 
 
 def _innermost(error: BaseException) -> str:
     while error.__cause__ is not None:
         error = error.__cause__
     return " ".join(f"{type(error).__name__}: {error}".split())[:200]
-
-
-def _leave_on_disk(model: ir.Model, graph: graphs.Graph, tensor: onnx.TensorProto, offset: int, length: int) -> None:
-    """A big weight inside the `.onnx` file is read like external data that happens to be in that file."""
-    model.graph.initializers[tensor.name].const_value = ir.ExternalTensor(
-        graph.path.name,
-        offset,
-        length,
-        ir.DataType(tensor.data_type),
-        shape=ir.Shape(tensor.dims),
-        name=tensor.name,
-        base_dir=graph.folder,
-    )
 
 
 def put_in_order(model: ir.Model) -> bool:

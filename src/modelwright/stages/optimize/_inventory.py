@@ -11,6 +11,7 @@ from modelwright._lazy import lazy
 from modelwright.stages.optimize._types import PassEffect
 
 if TYPE_CHECKING:
+    import onnx
     import onnx_ir as ir
 else:
     ir = lazy("onnx_ir")
@@ -32,7 +33,13 @@ class Snapshot:
 
 def snapshot(model: ir.Model) -> Snapshot:
     """Subgraphs are included, and the bodies of local functions once each."""
-    counts = Counter(op_label(node.domain, node.op_type) for node in every_node(model))
+    return operators_of(every_node(model))
+
+
+def operators_of(nodes: Iterable[ir.Node | onnx.NodeProto]) -> Snapshot:
+    counts: Counter[str] = Counter()
+    for (domain, kind), count in Counter((node.domain, node.op_type) for node in nodes).items():
+        counts[op_label(domain, kind)] += count
     return Snapshot(tuple(sorted(counts.items())))
 
 

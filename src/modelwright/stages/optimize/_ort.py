@@ -109,7 +109,8 @@ def _options(request: OrtRequest, output: Path) -> Any:
     options.log_severity_level = _ERROR
     options.intra_op_num_threads = 1
     options.enable_cpu_mem_arena = False
-    # The session never runs, so kernels need not copy the weights into their own layout.
+    # The session never runs: nobody needs a plan of its memory, nor kernels the weights in their own layout.
+    options.enable_mem_pattern = False
     options.add_session_config_entry("session.disable_prepacking", "1")
     for row in _rows(request.names):
         if row.switch:

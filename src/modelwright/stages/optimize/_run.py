@@ -10,9 +10,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from modelwright._disk import native_writes
-from modelwright.graph import write_model
 from modelwright.stages.optimize._files import copy_source, read_source, staying
-from modelwright.stages.optimize._inventory import Snapshot, snapshot
+from modelwright.stages.optimize._inventory import Snapshot
 from modelwright.stages.optimize._refuse import refuse
 from modelwright.stages.optimize._table import find_pass, resolve_passes
 from modelwright.stages.optimize._types import OptimizeOutcome, OptimizeParams
@@ -28,18 +27,17 @@ def run_optimize(model: str, workdir: str, params: OptimizeParams) -> OptimizeOu
     folder = Path(workdir)
     progress("read the model", 0.0)
     source = read_source(model)
-    before = snapshot(source.model)
+    before = source.found
     refuse(before, names)
-    bench = WorkingModel(source.model, source.path.parent)
+    bench = WorkingModel(source)
     stays = staying(source.path)
     if names or params.fix_dims or params.opset is not None:
         del source
         with scratch_folder(folder) as scratch:
             _work(bench, names, params, scratch)
-            after, opset = snapshot(bench.model), bench.opset
+            after, opset = bench.found, bench.opset
             progress("write the optimized model", 0.9)
-            write_model(bench.model, folder, stays)
-            bench.close()
+            bench.write(folder, stays)
     else:
         after, opset = before, bench.opset
         copy_source(source, folder)

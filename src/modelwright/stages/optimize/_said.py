@@ -50,5 +50,13 @@ def may_have_fired(names: Sequence[str], log: str) -> tuple[str, ...]:
     return tuple(name for name in names if _may(find_pass(name), changed, mentioned, rules=rules))
 
 
+def only_passes_changed(names: Sequence[str], log: str) -> bool:
+    """Whether the log says of everything else that onnxruntime runs that it changed nothing."""
+    lines = _LINE.findall(log)
+    ours = {name for item in names for name in find_pass(item).ort}
+    changed = {name for name, modified in lines if modified == "1" and not _RULES.fullmatch(name)}
+    return bool(lines) and changed <= ours
+
+
 def _may(row: Pass, changed: Collection[str], mentioned: Collection[str], *, rules: bool) -> bool:
     return any(name in changed or (rules and name not in mentioned) for name in row.ort)

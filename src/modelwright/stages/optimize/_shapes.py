@@ -22,7 +22,7 @@ else:
 
 _HIGH_RANK = 5
 _FIRST_OPSET_WITH_SLICE_INPUTS = 10
-_REDUCTIONS = frozenset(f"Reduce{kind}" for kind in ("L1", "L2", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum"))
+REDUCTIONS = frozenset(f"Reduce{kind}" for kind in ("L1", "L2", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum"))
 
 
 def lower_rank_transpose(model: ir.Model) -> int:
@@ -43,7 +43,7 @@ def reduce_fewer_axes(model: ir.Model) -> int:
     `AdaptiveAvgPool1d` becomes Transpose, Unsqueeze and ReduceMean over both axes, and of these QNN's compiler makes
     something else in 16 bits (`tests/ep/quantize/test_npu_faults.py`).
     """
-    found = [node for node in every_node(model) if node.op_type in _REDUCTIONS and not node.domain]
+    found = [node for node in every_node(model) if node.op_type in REDUCTIONS and not node.domain]
     learn_shapes(model, [node.inputs[0] for node in found if len(_axes(node) or ()) > 1])
     return sum(_spare(node) for node in found)
 

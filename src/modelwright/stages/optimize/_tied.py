@@ -6,7 +6,8 @@ node still reads `w` itself. The copy becomes a Transpose again, which every run
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
@@ -19,7 +20,7 @@ else:
     ir = lazy("onnx_ir")
 
 # A smaller one costs less than the node that would stand for it.
-_WORTH_A_NODE = 16 * 1024
+WORTH_A_NODE = 16 * 1024
 # Enough of a tensor to tell most pairs apart without reading the rest.
 _HEAD = 512
 
@@ -27,6 +28,12 @@ _HEAD = 512
 def tie_transposed(model: ir.Model) -> int:
     """Stored weights that are another one turned become a Transpose of it; how many did."""
     return sum(_tie(graph) for graph in model.graphs())
+
+
+def turned_twins(arrays: Sequence[np.ndarray]) -> bool:
+    """Whether one of them looks like another one turned."""
+    keys = Counter(map(_key, arrays))
+    return any(keys[key] > (key == _key(array)) for array in arrays if (key := _key(array.T)) in keys)
 
 
 def _tie(graph: ir.Graph) -> int:
@@ -54,7 +61,7 @@ def _matrices(graph: ir.Graph) -> Iterator[tuple[ir.Value, np.ndarray]]:
         tensor = value.const_value
         if tensor is None or value.is_graph_input() or tensor.dtype == ir.DataType.STRING or not value.uses():
             continue
-        if len(tensor.shape) == 2 and tensor.nbytes >= _WORTH_A_NODE:
+        if len(tensor.shape) == 2 and tensor.nbytes >= WORTH_A_NODE:
             yield value, tensor.numpy()
 
 

@@ -8,6 +8,7 @@ own result.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -53,17 +54,36 @@ def full_probe(model: bytes, folder: Path, scratch: Path, request: OrtRequest) -
     return probe
 
 
-def trace_of_log(names: Sequence[str], base: WeightlessModel, final: Snapshot, log: str, probe: Probe) -> Trace:
+class Start:
+    """What loading with onnxruntime makes of a model, before any pass. `found` is known without asking; `model` is
+    asked for by `load` when sessions have to begin with it, and then decides."""
+
+    def __init__(self, found: Snapshot, load: Callable[[], WeightlessModel]) -> None:
+        self._found = found
+        self._load = load
+
+    @functools.cached_property
+    def model(self) -> WeightlessModel:
+        made = self._load()
+        self._found = made.found
+        return made
+
+    @property
+    def found(self) -> Snapshot:
+        return self._found
+
+
+def trace_of_log(names: Sequence[str], start: Start, final: Snapshot, log: str, probe: Probe) -> Trace:
     """`final` is what all passes made of the model, as far as operators go; sessions are only asked what `log` leaves
     open. The answer's own `final` has other operators where the log did not tell all."""
     several = may_have_fired(names, log)
     if not several:
-        found = Trace((), base.found)
-    elif len(several) == 1 and final.ops != base.found.ops:
-        found = Trace((effect(several[0], base.found, final, fired=True),), final)
+        found = Trace((), start.found)
+    elif len(several) == 1 and final.ops != start.found.ops:
+        found = Trace((effect(several[0], start.found, final, fired=True),), final)
     else:
-        found = trace(several, base, probe)
-    return Trace(tuple(_with_idle(names, found.effects, base.found)), found.final)
+        found = trace(several, start.model, probe)
+    return Trace(tuple(_with_idle(names, found.effects, start.found)), found.final)
 
 
 def _with_idle(names: Sequence[str], effects: Sequence[PassEffect], base: Snapshot) -> Iterator[PassEffect]:

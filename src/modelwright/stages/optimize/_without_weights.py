@@ -21,7 +21,7 @@ else:
 
 _HOLE = "zeros"
 # Masks, shapes, scales and epsilons decide whether a pattern matches; matrices do not.
-_BIG = 16 * 1024
+BIG = 16 * 1024
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def without_weights(model: ir.Model, folder: Path) -> WeightlessModel:
         for value, tensor in weights.items():
             if tensor is None or tensor.dtype == ir.DataType.STRING:
                 continue
-            if tensor.nbytes >= _BIG and value.graph is model.graph:
+            if tensor.nbytes >= BIG and value.graph is model.graph:
                 _grow(folder, tensor.nbytes)
                 shape = ir.Shape(tensor.shape.numpy())
                 value.const_value = ir.ExternalTensor(
@@ -66,7 +66,7 @@ def read_thin(path: Path, folder: Path) -> WeightlessModel:
             size = next(int(entry.value) for entry in tensor.external_data if entry.key == "length")
         else:
             size = len(tensor.raw_data)
-        if size >= _BIG:
+        if size >= BIG:
             _grow(folder, size)
             _empty(tensor, size)
     return _light(proto, folder)
@@ -121,7 +121,7 @@ def _fold(
 
 
 def _light(proto: onnx.ModelProto, folder: Path) -> WeightlessModel:
-    counts = Counter(op_label(node.domain, node.op_type) for node in _nodes(proto))
+    counts = Counter(op_label(node.domain, node.op_type) for node in nodes_of(proto))
     # Sorted, and without the inferred shapes: the order in the file is onnxruntime's own affair.
     parts = (*proto.graph.node, *proto.graph.output, *proto.graph.initializer)
     digest = hashlib.sha256(b"".join(sorted(part.SerializeToString(deterministic=True) for part in parts)))
@@ -147,7 +147,8 @@ def _grow(folder: Path, size: int) -> None:
             file.truncate(size)
 
 
-def _nodes(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
+def nodes_of(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
+    """Those of subgraphs and of local functions too."""
     pending = [proto.graph.node, *(function.node for function in proto.functions)]
     while pending:
         for node in pending.pop():

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelwright import graph as graphs
 from modelwright._lazy import lazy
 from modelwright.errors import InputError
+from modelwright.stages.optimize import _message as messages
+from modelwright.stages.optimize._at_once import OptimizedAtOnce, at_once, inserted_casts
 from modelwright.stages.optimize._edits import edit_of
-from modelwright.stages.optimize._files import forget_origin, put_in_order
+from modelwright.stages.optimize._files import SourceModel, forget_origin, objects, put_in_order
 from modelwright.stages.optimize._interface import convert_opset, fix_dims, freeze_weights, true_metadata
-from modelwright.stages.optimize._inventory import Snapshot, effect, every_node, snapshot
+from modelwright.stages.optimize._inventory import Snapshot, effect, every_node, operators_of, snapshot
 from modelwright.stages.optimize._ort import CARELESS, OrtRequest, optimize_bytes, step_aside
 from modelwright.stages.optimize._table import find_pass
 from modelwright.stages.optimize._tied import tie_transposed
 from modelwright.stages.optimize._trace import (
     FOLDING,
     Probe,
+    Start,
     Trace,
     full_probe,
     probe_without_weights,
@@ -28,7 +31,7 @@ from modelwright.stages.optimize._trace import (
 )
 from modelwright.stages.optimize._transformers import fuse, loaded_proto
 from modelwright.stages.optimize._types import OptimizeParams, PassEffect
-from modelwright.stages.optimize._without_weights import WeightlessModel, with_weights, without_weights
+from modelwright.stages.optimize._without_weights import nodes_of, with_weights, without_weights
 
 if TYPE_CHECKING:
     import onnx
@@ -39,62 +42,112 @@ else:
 
 ORT_IMPORT = "ort_import"
 TIED = "tied_weights"
-_INSERTED_CAST = "InsertedPrecisionFreeCast_"
 
 
 class WorkingModel:
     """Holds the only reference to the model, so that its weights can go before a library loads its own.
 
-    `folder` is where the weights are that the model leaves on disk.
+    It is a message as long as that will do, and objects from the first pass on that needs them.
     """
 
-    def __init__(self, model: ir.Model, folder: Path) -> None:
-        self._model: ir.Model | None = model
-        self._folder = folder
+    def __init__(self, source: SourceModel) -> None:
+        self._message: onnx.ModelProto | None = source.message()
+        self._model: ir.Model | None = None
+        self._origin = source.path
+        self._plain = False
         self.steps: list[PassEffect] = []
         self.session_seconds: float | None = None
 
     @property
     def model(self) -> ir.Model:
+        """As objects."""
+        if self._message is not None:
+            self._model, self._message = objects(self._message, self._origin), None
         if self._model is None:
             raise RuntimeError("the model was given away")
         return self._model
 
     @property
-    def opset(self) -> int:
-        return self.model.opset_imports.get("", 0)
+    def found(self) -> Snapshot:
+        return snapshot(self.model) if self._message is None else operators_of(nodes_of(self._message))
 
-    def close(self) -> None:
-        """Let go of files that the model still maps into memory."""
-        self._model = None
+    @property
+    def opset(self) -> int:
+        if self._message is None:
+            return self.model.opset_imports.get("", 0)
+        return next((item.version for item in self._message.opset_import if item.domain in ("", "ai.onnx")), 0)
+
+    def write(self, folder: Path, stays: Callable[[str], bool]) -> None:
+        """Uses the model up."""
+        if self._message is None:
+            graphs.write_model(self.model, folder, stays)
+        else:
+            graphs.write_message(self._message, self._folder, folder)
+        self._model = self._message = None
+
+    @property
+    def _folder(self) -> Path:
+        """Where the weights are that the model leaves on disk."""
+        return self._origin.parent
 
     def declare(self, params: OptimizeParams) -> None:
         """What the parameters say about the interface, before any pass sees the graph."""
-        before, start = snapshot(self.model), time.perf_counter()
-        if freeze_weights(self.model):
+        before, start = self.found, time.perf_counter()
+        if self._message is not None and messages.lists_weights(self._message) and freeze_weights(self.model):
             self._note("freeze_weights", before, True, start)
         if params.fix_dims:
-            before, start = snapshot(self.model), time.perf_counter()
+            before, start = self.found, time.perf_counter()
             changed = fix_dims(self.model, dict(params.fix_dims))
             self._note("fix_dims", before, bool(changed), start)
             if true_metadata(self.model):
                 self._note("metadata", before, True, start)
         if params.opset is not None:
-            before, start = snapshot(self.model), time.perf_counter()
+            before, start = self.found, time.perf_counter()
             differs = self.opset != params.opset
             if differs:
                 self._model = convert_opset(self.model, params.opset)
             self._note("opset", before, differs, start)
 
     def run_ort(self, names: Sequence[str], scratch: Path) -> None:
-        """All of them in one session; what each did is found out afterwards on a copy without weights."""
-        start = time.perf_counter()
-        before, request = snapshot(self.model), OrtRequest.of(names)
+        """All of them in one session, which also says what each did; where it does not say, smaller ones are asked."""
+        began, request, before = time.perf_counter(), OrtRequest.of(names), self.found
+        done = at_once(self._as_message(), self._folder, scratch, request)
+        if done is None:
+            self._run_apart(names, scratch, before, request)
+        else:
+            self._take(done, time.perf_counter() - began)
+            probe = probe_without_weights(scratch, request)
+            start = Start(done.loaded, lambda: probe(without_weights(self._objects(done.source), scratch), ()))
+            found = self._attributed(names, start, done.log, probe)
+            if found is None:
+                found = trace(names, start.model, full_probe(done.source, self._folder, scratch, request))
+            self.steps.append(effect(ORT_IMPORT, before, start.found, fired=before.ops != start.found.ops))
+            self.steps.extend(found.effects)
+            self._tie(names)
+
+    def _as_message(self) -> onnx.ModelProto:
+        return ir.to_proto(self.model) if self._message is None else self._message
+
+    def _objects(self, message: bytes) -> ir.Model:
+        return objects(onnx.ModelProto.FromString(message), self._origin)
+
+    def _take(self, done: OptimizedAtOnce, seconds: float) -> None:
+        """What onnxruntime made takes the place of the model."""
+        self._message, self._model, self.session_seconds = done.model, None, seconds
+        if messages.is_plain(done.model):
+            self._plain = True
+            messages.step_aside(done.model, done.names)
+        else:
+            step_aside(self.model, [name for name in self.model.graph.initializers if name not in done.names])
+
+    def _run_apart(self, names: Sequence[str], scratch: Path, before: Snapshot, request: OrtRequest) -> None:
+        """Loading first, so that what it does by itself is not taken for the work of a pass."""
+        began = time.perf_counter()
         # A model that onnxruntime has optimized before.
         step_aside(self.model, [name for name in self.model.graph.initializers if name.startswith(CARELESS)])
         probe = probe_without_weights(scratch, request)
         imported = probe(without_weights(self.model, scratch), ())
-        if casts := _inserted_casts(imported.names):
+        if casts := inserted_casts(imported.names):
             self._leave_out(names, before, casts)
             return
         self.steps.append(effect(ORT_IMPORT, before, imported.found, fired=before.ops != imported.found.ops))
@@ -104,19 +157,18 @@ class WorkingModel:
         self._model = None
         self._model = self._optimized(full, output, request, log, large=large)
         step_aside(self._model, [name for name in self._model.graph.initializers if name not in imported.names])
-        self.session_seconds = time.perf_counter() - start
-        if casts := _inserted_casts(value.name or "" for node in every_node(self._model) for value in node.outputs):
-            self._model = ir.from_proto(onnx.ModelProto.FromString(full))
-            ir.external_data.set_base_dir(self._model.graph, self._folder)
+        self.session_seconds = time.perf_counter() - began
+        if casts := inserted_casts(value.name or "" for node in every_node(self._model) for value in node.outputs):
+            self._model = self._objects(full)
             self._leave_out(names, imported.found, casts)
             return
-        found = self._attributed(names, imported, log.read_text(errors="replace"), probe)
+        start = Start(imported.found, lambda: imported)
+        found = self._attributed(names, start, log.read_text(errors="replace"), probe)
         if found is None:
             # A value inside a big weight decided something, so only the real model can tell.
             found = trace(names, imported, full_probe(full, self._folder, scratch, request))
         self.steps.extend(found.effects)
-        if FOLDING in names:
-            self._tie()
+        self._tie(names)
 
     def _optimized(self, model: bytes, output: Path, request: OrtRequest, log: Path, *, large: bool) -> ir.Model:
         """Weights that stay as they are stay where they are. Of a large model the others may be too much for one file:
@@ -132,17 +184,21 @@ class WorkingModel:
         ir.external_data.set_base_dir(optimized.graph, self._folder)
         return optimized
 
-    def _attributed(self, names: Sequence[str], base: WeightlessModel, log: str, probe: Probe) -> Trace | None:
+    def _attributed(self, names: Sequence[str], start: Start, log: str, probe: Probe) -> Trace | None:
         """Which pass did what, without weights: by the log, else by asking about all. None: not what happened."""
-        final = snapshot(self.model)
-        found = trace_of_log(names, base, final, log, probe)
+        final = self.found
+        found = trace_of_log(names, start, final, log, probe)
         if found.final.ops != final.ops:
-            found = trace(names, base, probe)
+            found = trace(names, start.model, probe)
         return found if found.final.ops == final.ops else None
 
-    def _tie(self) -> None:
+    def _tie(self, names: Container[str]) -> None:
         """Folding must not store a weight a second time."""
-        before, start = snapshot(self.model), time.perf_counter()
+        if FOLDING not in names or (
+            self._message is not None and self._plain and not messages.may_tie(self._message, self._folder)
+        ):
+            return
+        before, start = self.found, time.perf_counter()
         if tie_transposed(self.model):
             self._note(TIED, before, True, start)
 
@@ -164,13 +220,21 @@ class WorkingModel:
         self._model = ir.from_proto(proto)
 
     def run_edits(self, names: Iterable[str]) -> None:
-        before = snapshot(self.model)
+        before = self.found
         for name in names:
             start = time.perf_counter()
-            changed = edit_of(name)(self.model)
+            changed = self._edit(name)
             before = self._note(name, before, bool(changed), start)
 
+    def _edit(self, name: str) -> int:
+        """On the message where that will do."""
+        changed = messages.edit(self._message, self._folder, name) if self._message and self._plain else None
+        return edit_of(name)(self.model) if changed is None else changed
+
     def tidy(self) -> None:
+        message = self._message
+        if message and self._plain and graphs.fits_one_file(message) and messages.tidy(message):
+            return
         forget_origin(self.model)
         put_in_order(self.model)
         weights = self.model.graph.initializers
@@ -180,10 +244,6 @@ class WorkingModel:
             weights[key] = value
 
     def _note(self, name: str, before: Snapshot, fired: bool, start: float) -> Snapshot:
-        after = snapshot(self.model) if fired else before
+        after = self.found if fired else before
         self.steps.append(effect(name, before, after, fired=fired, seconds=time.perf_counter() - start))
         return after
-
-
-def _inserted_casts(names: Iterable[str]) -> int:
-    return sum(name.startswith(_INSERTED_CAST) for name in names)
