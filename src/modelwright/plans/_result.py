@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -126,7 +126,10 @@ def _produce(
         task = node.stage.task.call(**paths, workdir=str(workdir), params=node.params, **node.given)
         execute = run if worker is None else worker.run
         result = execute(task, timeout=node.stage.patience_s, size=size, on_progress=tell)
-    outcome = result.unwrap()
+    try:
+        outcome = result.unwrap()
+    except WrightError as error:
+        raise _by_label(error, models, paths.values(), node.label) from None
     notes = {
         "outcome": plain(outcome),
         "seconds": result.duration_s,
@@ -138,6 +141,16 @@ def _produce(
         raise NotKeptError(notes)
     reused = left_in_store(workdir, models)
     return Produced(roles=_roles(workdir), meta=notes, reused=reused)
+
+
+def _by_label(error: WrightError, models: Mapping[str, Model], paths: Iterable[str], label: str) -> WrightError:
+    """Files of the store are named by their digests, which tells nobody which model it is about."""
+    inputs = [model for model in models.values() if isinstance(model, ModelInput)]
+    digests = [file.digest for model in inputs for file in model.files]
+    for words in (*(path for path in paths if path.endswith(tuple(digests))), *digests):
+        error.problem = error.problem.replace(words, label)
+        error.cause, error.fix = error.cause.replace(words, label), error.fix.replace(words, label)
+    return error
 
 
 def peek_node(store: Store, node: Node[P, O], models: Mapping[str, Model] | None = None) -> StageResult[O] | None:

@@ -107,7 +107,7 @@ def test_a_part_in_double_precision_is_tried_in_floats(tmp_path):
     assert found is not None
     assert any(operator.startswith("Softmax") for operator in found.operators)
     (way,) = found.avoided_by
-    assert (way.how, way.passed) == ("the pass narrow_doubles", True)
+    assert (way.how, way.passed) == ('[optimize] passes = ["portable", "narrow_doubles"]', True)
 
 
 def unbound(op_type, bits):

@@ -16,7 +16,7 @@ from modelwright.errors import ExecutionError, InputError
 from modelwright.graph import load, summary
 from modelwright.stages.compile import CompileParams, run_compile
 from modelwright.worker import Worker, run
-from support.models import save_external
+from support.models import model, save, save_external, value
 
 ELITE = "qnn-npu:soc=x-elite"
 needs_simulator = pytest.mark.skipif(
@@ -166,3 +166,17 @@ def test_a_resnet18_size_w8a16_model_for_x_elite_stays_close_to_fp32(compiled, t
     a, b = found["y"].ravel().astype("float64"), expected["y"].ravel().astype("float64")
     assert a @ b / np.linalg.norm(a) / np.linalg.norm(b) >= 0.95
     assert a.argmax() == b.argmax()
+
+
+@needs_simulator
+def test_doubles_that_the_compiler_does_not_take_are_named_in_the_fix(compiled, tmp_path):
+    nodes = [
+        onnx.helper.make_node("Relu", ["x"], ["r"]),
+        onnx.helper.make_node("Cast", ["r"], ["d"], to=onnx.TensorProto.DOUBLE),
+        onnx.helper.make_node("Softmax", ["d"], ["y"]),
+    ]
+    sides = [value("x", shape=[1, 8])], [value("y", onnx.TensorProto.DOUBLE, [1, 8])]
+    save(model(nodes, *sides, opsets={"": 17}), tmp_path)
+    with pytest.raises(ExecutionError) as caught:
+        compiled(tmp_path / "model.onnx")
+    assert "narrow_doubles" in caught.value.fix

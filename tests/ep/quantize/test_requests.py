@@ -13,6 +13,7 @@ import onnx
 import onnxruntime as ort
 import pytest
 
+import modelwright as mw
 from ep.quantize.graphs import conv_net, image, saved, transformer
 from modelwright._json import dumps
 from modelwright._typed import MisfitError, typed
@@ -308,3 +309,11 @@ def test_the_last_layer_that_is_the_table_of_tokens_turned_is_a_weight_too(tmp_p
     product = next(item for item in outcome.ops if item.op_type in ("MatMul", "MatMulInteger", "MatMulNBits"))
     assert (product.reduced, product.untouched) == (1, 0)
     assert outcome.output_bytes < outcome.input_bytes * 1.3
+
+
+def test_what_is_refused_is_called_by_its_name_and_not_by_a_digest_of_the_store(tmp_path, monkeypatch):
+    monkeypatch.setenv("MODELWRIGHT_HOME", str(tmp_path / "home"))
+    made(tmp_path, conv_net(), QuantizeParams("dynamic"), "first")
+    mine = (tmp_path / "first" / "model.onnx").rename(tmp_path / "mine.onnx")
+    with pytest.raises(InputError, match=r"^mine is already quantized"):
+        mw.build(mine, "cpu", precision="w8a8")

@@ -122,7 +122,7 @@ class _Hunt:
             found.append(self._tried(floats, "left in float", f"[quantize] nodes_to_exclude = [{names}]"))
         narrow = None if whole is None else ir.from_proto(whole)
         if narrow is not None and narrow_doubles(narrow):
-            how = f"the pass {narrow_doubles.__name__}"
+            how = f'[optimize] passes = ["portable", "{narrow_doubles.__name__}"]'
             found.append(self._tried(ir.to_proto(narrow), "in float32 instead of double", how))
         return tuple(one for one in found if one is not None)
 

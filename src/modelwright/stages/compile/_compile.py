@@ -92,7 +92,17 @@ def _failed(graph: Graph, target: Target, error: Exception) -> ExecutionError:
     if "invalid node" in text and functions:
         # Functions without a kernel are expanded after the EP was asked; onnxruntime cannot write the result.
         fix = f"expand what is a function first (one of {', '.join(functions)}); onnxruntime does it too late"
-    return ExecutionError(f"{target} could not compile {graph.path.name}", cause=text, fix=fix)
+    elif _has_doubles(graph):
+        fix = "it computes in double precision, which NPUs do not have: add the pass narrow_doubles to `passes`"
+    return ExecutionError(f"{target} could not compile the model", cause=text, fix=fix)
+
+
+def _has_doubles(graph: Graph) -> bool:
+    main = graph.model.graph
+    values = (*main.input, *main.output, *main.value_info)
+    kinds = {value.type.tensor_type.elem_type for value in values} | {tensor.data_type for tensor in main.initializer}
+    casts = {attr.i for node in main.node if node.op_type == "Cast" for attr in node.attribute if attr.name == "to"}
+    return onnx.TensorProto.DOUBLE in kinds | casts
 
 
 def _outcome(graph: Graph, compiled: Graph, facts: SessionFacts, compile_s: float) -> CompileOutcome:
