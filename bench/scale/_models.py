@@ -10,8 +10,8 @@ import numpy as np
 from onnx import ModelProto, TensorProto, helper, numpy_helper, save
 
 
-def heavy(path: Path, megabytes: int, *, external: bool = False, width: int = 2048) -> Path:
-    """MatMuls of `width` × `width` weights until they weigh that much; few nodes."""
+def heavy(path: Path, megabytes: int, *, external: bool = False, width: int = 2048, biases: bool = False) -> Path:
+    """MatMuls of `width` × `width` weights until they weigh that much, each with a bias where asked; few nodes."""
     count = max(1, megabytes * 2**20 // (4 * width * width))
     matrix = np.random.default_rng(0).standard_normal((width, width), dtype=np.float32) / np.float32(width**0.5)
     nodes, weights = [], []
@@ -20,7 +20,11 @@ def heavy(path: Path, megabytes: int, *, external: bool = False, width: int = 20
             source, target = f"h{index}" if index else "x", f"h{index + 1}" if index + 1 < count else "y"
             weights.append(_outside(data, index, matrix) if external else numpy_helper.from_array(matrix, f"w{index}"))
             nodes.append(helper.make_node("MatMul", [source, f"w{index}"], [f"m{index}"], name=f"matmul{index}"))
-            nodes.append(helper.make_node("Tanh", [f"m{index}"], [target], name=f"tanh{index}"))
+            if biases:
+                weights.append(numpy_helper.from_array(matrix[0], f"b{index}"))
+                nodes.append(helper.make_node("Add", [f"m{index}", f"b{index}"], [f"a{index}"], name=f"add{index}"))
+            made = f"a{index}" if biases else f"m{index}"
+            nodes.append(helper.make_node("Tanh", [made], [target], name=f"tanh{index}"))
             matrix = np.roll(matrix, 1)
     save(_model(nodes, weights, [4, width]), str(path))
     return path

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
+import numpy as np
+
 from bench.scale._bare import INT4, OPTIMIZE
 from bench.scale._models import heavy
 from bench.scale._places import Cost, Row, beside, bytes_in, place
@@ -53,21 +58,40 @@ def eight(megabytes: int = 200) -> Row:
 
 
 def streams(megabytes: int = 1400) -> Row:
-    """What a plan says of the peak, and what it is, where weights are changed one after the other."""
+    """What a plan says of the peak, and what it is, where weights are changed one after the other; the same of `debug`,
+    which says it before it compares."""
     found: Row = {"limits": {"off": 0.2, "peak_of_model": 0.34}}
     for precision in ("fp32", "fp16", "int4", "w8a8"):
         with place() as here:
-            model = heavy(here.folder / "model.onnx", megabytes, external=True, width=4096)
-            words = ("build", model, "--target", "cpu", "--precision", precision)
+            static = precision == "w8a8"
+            model = heavy(here.folder / "model.onnx", megabytes, external=True, width=4096, biases=static)
+            words = ["build", model, "--target", "cpu", "--precision", precision]
+            # With real samples biases are corrected too.
+            words += ["--data", _rows(here.folder / "rows")] if static else []
             planned = here.answer(*words, "--plan")["plans"][0]["peak"]["held_bytes"]
             size, cost = bytes_in(here.folder), here.wright(*words, "-o", here.folder / "out")
-            found[precision] = {
-                "planned_bytes": planned, "held_bytes": cost.held_bytes, "model_bytes": size,
-                "cpu_s": round(cost.cpu_s, 2), "off": round(abs(planned - cost.held_bytes) / cost.held_bytes, 3),
-                "peak_of_model": round(cost.held_bytes / size, 3),
-            }  # fmt: skip
+            found[precision] = _peak(planned, cost, size)
+            if static:
+                told = here.folder / "debug.json"
+                cost = here.wright("debug", here.folder / "out", "--reference", model, "--save", told)
+                found["debug of w8a8"] = _peak(json.loads(told.read_text())["planned_bytes"], cost, size)
     kinds = [row for name, row in found.items() if name != "limits"]
     return {**found, **{name: max(row[name] for row in kinds) for name in ("off", "peak_of_model")}}
+
+
+def _rows(folder: Path, count: int = 8, width: int = 4096) -> Path:
+    folder.mkdir()
+    for index in range(count):
+        np.savez(folder / f"{index}.npz", x=np.random.default_rng(index).standard_normal((4, width), dtype=np.float32))
+    return folder
+
+
+def _peak(planned: int, cost: Cost, size: int) -> Row:
+    return {
+        "planned_bytes": planned, "held_bytes": cost.held_bytes, "model_bytes": size,
+        "cpu_s": round(cost.cpu_s, 2), "off": round(abs(planned - cost.held_bytes) / cost.held_bytes, 3),
+        "peak_of_model": round(cost.held_bytes / size, 3),
+    }  # fmt: skip
 
 
 def int4(megabytes: int = 500) -> Row:

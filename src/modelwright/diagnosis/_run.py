@@ -218,6 +218,7 @@ def _report(
         notes=_notes(request, sides, found, outputs),
         chunks=found.chunks if found else 0,
         memory_budget_bytes=request.budget,
+        planned_bytes=found.planned_bytes if found else None,
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.diagnosis._match_view import View
-from modelwright.graph import external_data, point_at
+from modelwright.graph import external_data, late, point_at
 from modelwright.targets import ModelBytes, mapped_data
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def _assembled(
     model.opset_import.extend(source.opset_import)
     model.functions.extend(source.functions)
     model.graph.name = source.graph.name or "part"
-    model.graph.node.extend(nodes)
+    model.graph.node.extend(late(nodes, view.stored))
     model.graph.input.extend(item for item in source.graph.input if item.name in view.inputs)
     model.graph.input.extend(extra)
     model.graph.output.extend(_output(view, name) for name in outputs)

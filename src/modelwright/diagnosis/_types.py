@@ -167,7 +167,11 @@ class Runtimes:
 
 @dataclass(frozen=True)
 class DebugReport(Result):
-    """The whole comparison; rows are in graph order."""
+    """The whole comparison; rows are in graph order.
+
+    `planned_bytes` is what a large model was said to hold at most, before anything was compared: all processes
+    together, without what the system can take back. Right within 20 %; None for models that are simply loaded.
+    """
 
     kind: ClassVar[str] = "debug"
 
@@ -193,6 +197,7 @@ class DebugReport(Result):
     chunks: int
     memory_budget_bytes: int
     peak_rss_bytes: int | None = None
+    planned_bytes: int | None = None
     float_files: tuple[FileDigest, ...] = ()
     quant_files: tuple[FileDigest, ...] = ()
 

@@ -12,6 +12,7 @@ from modelwright.graph._external import (
 )
 from modelwright.graph._fingerprint import fingerprint, structure
 from modelwright.graph._inplace import point_at, with_weights_in_place
+from modelwright.graph._late import late, names_read
 from modelwright.graph._load import DamagedFileError, Graph, file_stamp, load, mentions, shared
 from modelwright.graph._macs import Macs, MacShare, UncountedMacs, count_macs
 from modelwright.graph._moved import data_places, with_data_at
@@ -77,10 +78,12 @@ __all__ = [
     "fits_one_file",
     "is_external",
     "is_streamed",
+    "late",
     "load",
     "mapped",
     "mentions",
     "model_bytes",
+    "names_read",
     "needs_data_file",
     "pieces",
     "point_at",

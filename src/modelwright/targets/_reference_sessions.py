@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
-from modelwright.graph import Graph, facts, shared, summary, with_weights_in_place
+from modelwright.graph import Graph, facts, late, shared, summary, with_weights_in_place
 from modelwright.targets._binding import SessionSpec
 from modelwright.targets._session import BoundSession, ModelBytes, open_session
 from modelwright.targets._target import parse_target
@@ -68,6 +68,12 @@ def _in_place(graph: Graph, spec: SessionSpec) -> BoundSession:
 
 def _opened(graph: Graph, model: onnx.ModelProto, spec: SessionSpec) -> BoundSession:
     config = {**(spec.config or {}), "session.intra_op.allow_spinning": "0"}
+    if spec.frugal:
+        # Without optimization and by priority, nodes run in the order in which they stand.
+        stored = {tensor.name for tensor in model.graph.initializer}
+        nodes = [onnx.NodeProto.FromString(node.SerializeToString()) for node in late(model.graph.node, stored)]
+        del model.graph.node[:]
+        model.graph.node.extend(nodes)
     data = ModelBytes(model.SerializeToString(), folder=str(graph.folder))
     return open_session(data, parse_target("cpu"), replace(spec, config=config))
 

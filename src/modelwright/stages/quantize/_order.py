@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Set
+from collections.abc import Set
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
+from modelwright.graph import names_read
 
 if TYPE_CHECKING:
     import onnx
@@ -50,16 +51,6 @@ def move_to_makers(graph: onnx.GraphProto, first: int) -> None:
         found.append((place, index))
     keys = iter(found)
     graph.node.sort(key=lambda _: next(keys))
-
-
-def names_read(node: onnx.NodeProto) -> Iterator[str]:
-    """Every name the node may read, also from inside its subgraphs."""
-    yield from node.input
-    for attribute in node.attribute:
-        for subgraph in (attribute.g, *attribute.graphs):
-            for inner in subgraph.node:
-                yield from names_read(inner)
-            yield from (value.name for value in subgraph.output)
 
 
 def drop_named(listed: Any, names: Set[str]) -> None:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
-from modelwright.stages.quantize._order import drop_named, names_read
+from modelwright.graph import names_read
+from modelwright.stages.quantize._order import drop_named
 from modelwright.stages.quantize._scope import CLAMPS, LOOKED_UP
 
 if TYPE_CHECKING:
