@@ -199,6 +199,8 @@ def _gains(outcome: QuantizeOutcome) -> str:
 
 
 def _validate(outcome: ValidateOutcome) -> str:
+    if outcome.unchanged and outcome.passed:
+        return "passed: it runs, and is what it came from, byte for byte"
     worst = outcome.worst_cosine
     near = "" if worst is None else f"cosine {worst:.5f} to the export{_ways(outcome)}, needs {outcome.bound}"
     shown = near or _equality(outcome)
@@ -242,7 +244,8 @@ def _asked(outcome: ValidateOutcome) -> str:
     words = [f"{item.output} as {item.kind}" for item in outcome.outputs if item.kind is not None]
     shown = ", ".join(words[:4]) + (f" and {len(words) - 4} more" if len(words) > 4 else "")
     fresh = "" if outcome.held_out is None else f" ({outcome.held_out or 'none'} held out from calibration)"
-    where = f"gate: {outcome.samples} {kind} samples{fresh} on this CPU, {outcome.engine}{took}"
+    count = f"{outcome.samples} {kind} sample{'' if outcome.samples == 1 else 's'}"
+    where = f"gate: {count}{fresh} on this CPU, {outcome.engine}{took}"
     return f"{where}; {shown}" if words else where
 
 
@@ -254,7 +257,7 @@ def _compile(outcome: CompileOutcome) -> str:
 
 
 def _check(outcome: CheckOutcome) -> str:
-    """`passed on Snapdragon X Elite (simulator): opened, 148 of 149 nodes on it, 2 samples computed, 41.0 dB …`."""
+    """`passed on Snapdragon X Elite (simulator): 148 of 149 nodes on it; 1 sample computed in 15.0 s, 41.0 dB …`."""
     if not outcome.opened:
         return "FAILED: the target does not open it" if outcome.passed is False else "unknown: nobody here to ask"
     word = {True: "passed", False: "FAILED", None: "opened"}[outcome.passed]
@@ -266,7 +269,8 @@ def _check(outcome: CheckOutcome) -> str:
         )
     if outcome.samples:
         count = "1 sample" if outcome.samples == 1 else f"{outcome.samples} samples"
-        parts.append(f"{count} computed, {_against_cpu(outcome)}")
+        took = "" if outcome.compute_s is None else f" in {outcome.compute_s:.1f} s"
+        parts.append(f"{count} computed{took}, {_against_cpu(outcome)}")
     parts += [outcome.reason] if outcome.reason is not None else []
     return f"{word} on {where}: {'; '.join(parts)}"
 

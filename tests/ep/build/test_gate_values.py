@@ -100,3 +100,20 @@ def test_a_large_model_is_judged_without_a_second_copy_of_its_weights(tmp_path, 
     assert large.passed is small.passed is True
     assert large.worst_cosine == pytest.approx(small.worst_cosine, abs=1e-9)
     assert asked(tmp_path, bad, good).passed is False
+
+
+def test_a_file_that_no_stage_changed_runs_once_and_is_not_compared_with_itself(tmp_path):
+    path, gate = str(save(nets(1.0)["sequence"], tmp_path)), Gate(precision="fp32")
+    found = run_validate(path, path, str(tmp_path), gate, DataSource())
+    assert (found.passed, found.unchanged, found.samples) == (True, True, 1)
+    copy = run_validate(
+        str(save(nets(1.0)["sequence"], tmp_path, "copy.onnx")), path, str(tmp_path), gate, DataSource()
+    )
+    assert (copy.passed, copy.unchanged, copy.samples > 1) == (True, False, True)
+
+
+def test_a_file_that_no_stage_changed_and_that_does_not_run_has_not_passed(tmp_path):
+    broken = model([node("Gather", "x i", "y")], *io(value("y", FLOAT, None)), [scalar("i", 9, "int64")])
+    path = str(save(broken, tmp_path))
+    found = run_validate(path, path, str(tmp_path), Gate(precision="fp32"), DataSource())
+    assert (found.passed, found.unchanged) == (False, True)

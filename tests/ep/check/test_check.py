@@ -10,6 +10,9 @@ from onnx import helper
 
 import modelwright as mw
 from ep.session.nets import conv_between
+from modelwright.data import DataSource
+from modelwright.stages.check import CHECK, TargetGate
+from modelwright.worker import run
 from support.models import model, save, scalar, value, weight
 
 needs_simulator = pytest.mark.skipif(
@@ -92,6 +95,7 @@ def test_what_passes_for_the_npu_was_opened_and_computed_there(tmp_path, net, pr
     assert built.passed is True
     assert asked.opened
     assert asked.simulated
+    # Few numbers come of them: one sample would not say enough.
     assert asked.samples == 2
     assert asked.on_target > 0
     assert asked.worst_cosine >= asked.bound
@@ -144,6 +148,54 @@ def test_a_simulator_that_would_take_too_long_only_opens_it_and_says_so(tmp_path
     assert asked.samples == 0
     assert built.passed is None
     assert "not computed" in asked.reason
+
+
+def beside(folder, rows, width, *wrong, samples=2):
+    """What the check says where the artifact is a product of `width` numbers, and `wrong` operators after it."""
+    matrix = weight("w", 64, width)
+    made = {}
+    for name, more in (("plain", ()), ("artifact", wrong)):
+        ends = ["y" if not more else "m", *(["y"] if more else [])]
+        nodes = [helper.make_node("MatMul", ["x", "w"], [ends[0]], name="product")]
+        nodes += [helper.make_node(op, [ends[0]], [ends[1]], name=op) for op in more]
+        proto = model(nodes, [value("x", shape=[1, 64])], [value("y", shape=[1, width])], [matrix])
+        made[name] = str(save(proto, folder, f"{name}.onnx"))
+    np.savez(folder / "rows.npz", x=np.asarray(rows, np.float32))
+    data = DataSource(mw.Data(str(folder / "rows.npz")))
+    gate = TargetGate(QNN, samples=samples, precision="fp32", look=False)
+    return run(CHECK.task.call(**made, workdir=str(folder), params=gate, data=data), timeout=600).unwrap()
+
+
+ROWS = np.random.default_rng(0).standard_normal((2, 64))
+
+
+@needs_simulator
+@pytest.mark.parametrize(
+    ("rows", "width", "wrong", "samples", "passed"),
+    [
+        pytest.param(ROWS, 512, (), 1, True, id="many numbers, all right: one run is enough"),
+        pytest.param(ROWS, 512, ("Relu",), 2, False, id="many numbers, wrong: the others are computed too"),
+        pytest.param(ROWS, 4, (), 2, True, id="few numbers"),
+        pytest.param([ROWS[0] * 0, ROWS[1]], 512, ("Relu",), 2, False, id="a blank first: only the second shows it"),
+    ],
+)
+def test_a_simulator_computes_one_sample_where_that_says_enough(tmp_path, rows, width, wrong, samples, passed):
+    asked = beside(tmp_path, rows, width, *wrong)
+    assert (asked.samples, asked.passed) == (samples, passed)
+
+
+@needs_simulator
+def test_an_error_that_the_first_sample_does_not_show_in_few_numbers_is_found(tmp_path):
+    """Relu changes nothing about the numbers of the sample for which they are positive."""
+    signs = np.sign(np.random.default_rng([0, *b"w"]).standard_normal((64, 1)))[:, 0]
+    asked = beside(tmp_path, [signs, -signs], 1, "Relu")
+    assert (asked.samples, asked.passed) == (2, False)
+
+
+@needs_simulator
+def test_more_samples_than_usual_are_all_computed(tmp_path):
+    asked = beside(tmp_path, [*ROWS, *ROWS], 512, samples=3)
+    assert (asked.samples, asked.passed) == (3, True)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="DirectML exists there")

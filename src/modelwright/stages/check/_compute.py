@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from modelwright.errors import WrightError
@@ -18,14 +18,24 @@ if TYPE_CHECKING:
 
 
 class Computed:
-    """What the target answered; `problem` is its error, `unfinished` why there are not all answers."""
+    """What the target answered; `problem` is its error, `unfinished` why there are not all answers.
 
-    def __init__(self, feeds: Sequence[Mapping[str, Any]], limit_s: float, too_slow: str | None) -> None:
+    A simulator stops where `enough` says so of a sample and its answer. Used again, it goes on with the rest.
+    """
+
+    def __init__(
+        self,
+        feeds: Sequence[Mapping[str, Any]],
+        limit_s: float,
+        too_slow: str | None,
+        enough: Callable[[Mapping[str, Any], Outputs], bool] = lambda feed, answer: False,
+    ) -> None:
         self.answers: list[Outputs] = []
         self.problem: WrightError | None = None
         self.unfinished: str | None = None
         self.seconds: float | None = None
-        self._feeds, self._limit_s, self._too_slow = feeds, limit_s, too_slow
+        self.spared = False
+        self._feeds, self._limit_s, self._too_slow, self._enough = feeds, limit_s, too_slow, enough
 
     def use(self, session: BoundSession) -> None:
         """In a thread: a native call cannot be stopped, only left behind; it dies with the process."""
@@ -37,8 +47,9 @@ class Computed:
         if simulated and self._too_slow is not None:
             self.unfinished = self._too_slow
             return
-        started = time.perf_counter()
-        for feed in self._feeds:
+        again, self.spared = self.spared, False
+        started = time.perf_counter() - (self.seconds or 0.0)
+        for feed in self._feeds[len(self.answers) :]:
             run = _RunBeside(session, feed)
             run.start()
             run.join(self._limit_s - (time.perf_counter() - started) if simulated else None)
@@ -48,6 +59,9 @@ class Computed:
                 return
             self.answers.append(run.outputs)
             self.seconds = time.perf_counter() - started
+            if simulated and not again and len(self.answers) < len(self._feeds) and self._enough(feed, run.outputs):
+                self.spared = True
+                return
             # One more of these would not fit into the time.
             if simulated and self.seconds * (len(self.answers) + 1) / len(self.answers) > self._limit_s:
                 return

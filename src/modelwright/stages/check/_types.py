@@ -16,13 +16,17 @@ OPENS, COMPUTES, DIFFERS = "it does not open", "it fails while computing", "it c
 NO_NUMBERS = "its answers are no numbers"
 
 
+USUAL_SAMPLES = 2
+
+
 @dataclass(frozen=True)
 class CheckParams:
-    """`target` in its text form. `limit_s` bounds what a simulator may compute; a device always ends. `look` is for the
+    """`target` in its text form. More `samples` than usual are all computed; else a simulator stops where it has said
+    enough. `limit_s` bounds what a simulator may compute; a device always ends. `look` is for the
     smallest part that fails, where the target fails on the model."""
 
     target: str
-    samples: int = 2
+    samples: int = USUAL_SAMPLES
     limit_s: float = 60.0
     look: bool = True
     provider_options: tuple[tuple[str, str], ...] = ()

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy_names
 from modelwright.stages.validate._types import (
+    CLOSE,
     LARGE_BYTES,
     UNKNOWN,
     VALIDATE,
@@ -26,9 +27,11 @@ if TYPE_CHECKING:
     from modelwright.stages.validate._listed import picked_outputs
     from modelwright.stages.validate._outputs import Asked, parity
     from modelwright.stages.validate._run import run_validate
+    from modelwright.stages.validate._slices import FEWEST
 else:
     __getattr__ = lazy_names(
         __name__,
+        FEWEST="_slices",
         Asked="_outputs",
         are_classes="_kinds",
         parity="_outputs",
@@ -38,6 +41,8 @@ else:
     )
 
 __all__ = [
+    "CLOSE",
+    "FEWEST",
     "LARGE_BYTES",
     "UNKNOWN",
     "VALIDATE",

@@ -18,6 +18,7 @@ from modelwright.stages.validate._clipped import beyond_calibration
 from modelwright.stages.validate._fed import Feeds, compared, feeds_for
 from modelwright.stages.validate._types import (
     NOT_RUN,
+    UNCHANGED,
     UNKNOWN,
     Gate,
     GateCheck,
@@ -27,7 +28,7 @@ from modelwright.stages.validate._types import (
     cosine_bound,
     is_quantized,
 )
-from modelwright.stages.validate._ways import NOT_TRIED, Ways, affordable, fidelity
+from modelwright.stages.validate._ways import NOT_TRIED, Ways, affordable, fidelity, unchanged
 from modelwright.vocabulary import weakest
 from modelwright.worker import task
 
@@ -63,6 +64,8 @@ def run_validate(candidate: str, reference: str, workdir: str, params: Gate, dat
         checks.append(GateCheck("runs on the CPU", False, str(error)))
     if found.outputs:
         checks += _verdicts(found)
+    if unchanged(candidate, reference):
+        checks.append(GateCheck(UNCHANGED, True, "it is the file that it came from, byte for byte"))
     if data.random and is_quantized(params.precision) and not params.inherited:
         checks.append(GateCheck("real data", None, UNKNOWN))
     outcome = ValidateOutcome(
@@ -104,7 +107,7 @@ def _unlike(graph: Graph, feeds: Feeds, gate: Gate) -> str | None:
 
 def _samples(found: Ways, feeds: Feeds, gate: Gate) -> str:
     """What was compared on, and whether calibration had seen it."""
-    words = f"{found.samples} samples"
+    words = "1 sample" if found.samples == 1 else f"{found.samples} samples"
     if not gate.calibrated:
         return words
     fresh = min(feeds.held_out, found.samples)

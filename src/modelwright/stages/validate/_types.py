@@ -13,6 +13,7 @@ from modelwright.worker import RemoteTask
 
 UNKNOWN = "runs; accuracy unknown: no real data"
 NOT_RUN = "not run: give real data"
+UNCHANGED = "unchanged"
 OutputKind = Literal["scores", "chances", "boxes", "detections", "embeddings", "states", "maps", "images", "other"]
 CLOSE, EQUAL = "close to the export", "equal to the export"
 Way = Literal["as executed", "as written"]
@@ -161,6 +162,11 @@ class ValidateOutcome:
     engine: str | None = None
     seconds: float | None = None
     held_out: int | None = None
+
+    @property
+    def unchanged(self) -> bool:
+        """It is the file that it came from: one run shows that it runs, and nothing is compared."""
+        return any(check.name == UNCHANGED for check in self.checks)
 
 
 def is_quantized(precision: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modelwright._dataclass import dataclass
@@ -70,13 +71,16 @@ def both_ways(candidate: str, reference: str, asked: Asked) -> Ways:
     wanted = _wanted(reference, asked.feeds)
     asked = replace(asked, feeds=asked.feeds[: len(wanted)], picked=picked_outputs(shared(reference)))
     feeds, gate, count = asked.feeds, asked.gate, len(wanted)
+    alone = Fidelity(None, None, "nothing is quantized")
+    if unchanged(candidate, reference):
+        itself = parity(wanted, wanted, asked)
+        return Ways(itself, "as executed", fidelity(itself), alone, samples=count, engine=_engine())
     progress("running the artifact", 0.4)
     quantized = facts(candidate).quantized
     large = max(map(model_bytes, (candidate, reference))) >= LARGE_BYTES and not in_blocks(candidate)
     session = open_lean(candidate) if large else open_session(candidate, parse_target("cpu"), CALM)
     executed = parity(wanted, _answers(session, feeds), asked)
     if not quantized:
-        alone = Fidelity(None, None, "nothing is quantized")
         return Ways(executed, "as executed", fidelity(executed), alone, samples=count, engine=_engine())
     progress("running the artifact as it is written", 0.7)
     written = parity(wanted, _answers(open_as_meant(candidate, lean=large), feeds), asked)
@@ -91,9 +95,17 @@ def both_ways(candidate: str, reference: str, asked: Asked) -> Ways:
     return Ways(outputs, by, fidelity(executed), fidelity(written), kernels, note, count, _engine())
 
 
-def affordable(samples: int, *models: str) -> int:
-    """Fewer for large models: what the gate costs is to be small beside what made the artifact."""
-    return min(samples, max(_FEWEST, _READ_BYTES // max(map(model_bytes, models))))
+def unchanged(candidate: str, reference: str) -> bool:
+    """Nothing was made: it is the very file that it would be compared with. Integer kernels are looked at even so."""
+    return Path(candidate).samefile(reference) and not facts(candidate).quantized
+
+
+def affordable(samples: int, candidate: str, reference: str) -> int:
+    """Fewer for large models: what the gate costs is to be small beside what made the artifact. One shows that what was
+    not changed runs."""
+    if unchanged(candidate, reference):
+        return 1
+    return min(samples, max(_FEWEST, _READ_BYTES // max(map(model_bytes, (candidate, reference)))))
 
 
 def _engine() -> str:
