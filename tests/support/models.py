@@ -76,6 +76,13 @@ def save_external(proto: onnx.ModelProto, folder: Path, name: str = "model.onnx"
     return path
 
 
+def left_alone() -> onnx.ModelProto:
+    """One operator that no NPU has."""
+    nodes = [helper.make_node("Det", ["x"], ["y"], name="det")]
+    sides = [value("x", TensorProto.FLOAT, [1, 3, 8, 8]), value("y", TensorProto.FLOAT, [1, 3])]
+    return model(nodes, sides[:1], sides[1:], [])
+
+
 def mlp(hidden: int = 8, dtype: str = "float32") -> onnx.ModelProto:
     """MatMul, Add, Relu, MatMul with a symbolic batch."""
     code = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
-from modelwright.answers.ship import ChosenVariant, GateRow, ShippedVariant, ShipResult
+from modelwright.answers.ship import NOT_RUN, ChosenVariant, GateRow, ShippedVariant, ShipResult
 from modelwright.report._tables import Col, fitted
 from modelwright.report._units import human_bytes
 
@@ -69,10 +69,11 @@ def needs_words(variant: ShippedVariant) -> str:
 
 
 def reason_words(row: GateRow) -> str:
+    said = row.reason.removeprefix(f"{NOT_RUN}: ") if row.word == NOT_RUN else row.reason
     if row.waiver is None:
-        return row.reason
+        return said
     end = "ended on" if row.expired else "until"
-    return f"{row.reason}; waived: {row.waiver.reason} ({end} {row.waiver.until})"
+    return f"{said}; waived: {row.waiver.reason} ({end} {row.waiver.until})"
 
 
 def chosen_words(one: ChosenVariant) -> str:

@@ -144,15 +144,7 @@ def test_the_selector_opens_here_and_says_why_nothing_before(made, selector):
 
 
 def test_the_compiled_variant_opens_where_its_ep_is(made):
-    """In a process of its own: an EP stays registered."""
-    program = (
-        "import sys, wright_select as w, numpy as np;"
-        f"o = w.open_session({str(made[0].folder)!r}, libraries={{{QNN!r}: {onnxruntime_qnn.get_library_path()!r}}},"
-        " any_device=True); o.session.run(None, {'x': np.zeros((1, 3, 8, 8), np.float32)}); print(o.why())"
-    )
-    where = {**os.environ, "PYTHONPATH": str(made[0].folder)}
-    done = subprocess.run([sys.executable, "-c", program], env=where, capture_output=True, text=True, check=False)
-    assert done.stdout.strip().endswith(f"took {NPU}"), done.stderr
+    assert _opened_beside_qnn(made[0].folder).endswith(f"took {NPU}")
 
 
 def test_a_variant_that_does_not_open_is_passed_over(package, selector):
@@ -170,6 +162,34 @@ def test_a_variant_that_does_not_open_is_passed_over(package, selector):
     opened = selector.open_session(package)
     assert opened.tried[0][0] == "broken"
     assert opened.tried[0][1].startswith("it does not open: ")
+
+
+def test_an_ep_that_opens_the_model_and_takes_no_node_of_it_is_passed_over(package):
+    """Its session would open, and the CPU would compute all of it under the EP's name."""
+    model = models.save(models.left_alone(), package / "variants", "det.onnx")
+    first = [
+        f"variant\tleft-alone\t{QNN}\tnpu",
+        "model\tmodel\tvariants/det.onnx",
+        f"file\tvariants/det.onnx\t{hashlib.sha256(model.read_bytes()).hexdigest()}",
+        f"option\tbackend_path\t{onnxruntime_qnn.get_qnn_htp_path()}",
+    ]
+    lines = (package / "selection.txt").read_text().split("\n")
+    (package / "selection.txt").write_text("\n".join([lines[0], *first, *lines[1:]]))
+    said = _opened_beside_qnn(package)
+    assert f"not left-alone: it does not open: {QNN} takes no node of it" in said
+
+
+def _opened_beside_qnn(package):
+    """In a process of its own: an EP stays registered."""
+    program = (
+        "import sys, wright_select as w, numpy as np;"
+        f"o = w.open_session({str(package)!r}, libraries={{{QNN!r}: {onnxruntime_qnn.get_library_path()!r}}},"
+        " any_device=True); o.session.run(None, {'x': np.zeros((1, 3, 8, 8), np.float32)}); print(o.why())"
+    )
+    where = {**os.environ, "PYTHONPATH": str(package)}
+    done = subprocess.run([sys.executable, "-c", program], env=where, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
 
 
 @pytest.mark.parametrize(

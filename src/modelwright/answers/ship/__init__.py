@@ -7,6 +7,7 @@ from modelwright.answers.ship._selection import SELECTION, SELECTORS
 from modelwright.answers.ship._types import (
     GATES,
     HERE,
+    NOT_RUN,
     ChainStep,
     ChosenVariant,
     GateRow,
@@ -23,6 +24,7 @@ from modelwright.answers.ship._waivers import read_waivers
 __all__ = [
     "GATES",
     "HERE",
+    "NOT_RUN",
     "PACKAGE",
     "SELECTION",
     "SELECTORS",

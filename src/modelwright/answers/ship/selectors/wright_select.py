@@ -156,7 +156,8 @@ def check_files(package: str | Path, variant: PackageVariant) -> None:
 
 
 def _session(path: Path, variant: PackageVariant, any_device: bool, options: Any) -> Any:
-    """With this EP on one device, named; onnxruntime is not to take another one by itself."""
+    """With this EP on one device, named; onnxruntime is not to take another one by itself, nor to compute all of it."""
+    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
     owned = [one for one in _devices() if one.ep_name == variant.ep != CPU]
     fitting = [one for one in owned if any_device or one.device.type.name.lower() == variant.device]
     if fitting:
@@ -167,6 +168,9 @@ def _session(path: Path, variant: PackageVariant, any_device: bool, options: Any
         session = ort.InferenceSession(str(path), options, providers=told, enable_fallback=0)
     if variant.ep not in session.get_providers():
         raise PackageRefused(f"onnxruntime left {variant.ep} out")
+    groups: Sequence[Any] = getattr(session, "get_provider_graph_assignment_info", list)()  # older ones do not tell
+    if groups and variant.ep not in {group.ep_name for group in groups}:
+        raise PackageRefused(f"{variant.ep} takes no node of it")
     return session
 
 
