@@ -89,9 +89,8 @@ def _threads(found: Gathered) -> Shown | None:
     asked, here = found.complaint.session.threads, _cpus()
     if not _slow(found) or asked is None or asked <= here:
         return None
-    return Shown(
-        (f"{asked} threads, and this process may use {here} CPUs",), (), {"threads": str(asked), "cpus": str(here)}
-    )
+    cpus = "one CPU" if here == 1 else f"{here} CPUs"
+    return Shown((f"{asked} threads, and this process may use {cpus}",), (), {"threads": str(asked), "cpus": cpus})
 
 
 def _fewer_threads(found: Gathered, lab: Lab) -> Iterator[TriedCure]:
@@ -276,7 +275,7 @@ RULES = (
     CauseRule(
         "too-many-threads",
         "slow",
-        "{threads} threads share {cpus} CPUs, and wait for each other",
+        "{threads} threads share {cpus}, and wait for each other",
         _threads,
         _fewer_threads,
         cites=("docs/perf.md",),

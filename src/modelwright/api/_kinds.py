@@ -145,8 +145,14 @@ def _advise(result: Decision, given: Mapping[str, Any]) -> Facts:
         (RecordedModel("model", _name(given, "model", result.model), result.files),),
         _unique(offer.target for offer in result.offers),
         (RecordedData(as_data(given.get("data")).source, None),),
-        RecordedVerdict(result.chosen or "nothing holds", answers.ADVISE_PROTOCOL),
+        RecordedVerdict(_decided(result), answers.ADVISE_PROTOCOL),
     )
+
+
+def _decided(result: Decision) -> str:
+    if result.chosen is None:
+        return "cannot tell" if result.undecided else "nothing holds"
+    return f"{result.chosen}, not decided" if result.undecided else result.chosen
 
 
 def _first_cause(result: Diagnosis) -> str:

@@ -77,22 +77,26 @@ class Output:
     def draw(self, result: object, *more: object) -> None:
         """Write the page of a result, where --html asks for one."""
         if self.html is not None:
-            write_output(self.html, pages.page(result, *more))
+            write_output(self.html, pages.page(result, *more, spoken=_in_options()))
             self.note(f"wrote {self.html}")
 
     def note(self, text: str) -> None:
         """Something worth knowing that is not the answer."""
         if not self.quiet:
-            context = click.get_current_context(silent=True)
-            say(in_flags(text, context.command if context is not None else None))
+            say(_in_options()(text))
 
     def tell(self, progress: Progress) -> None:
         self.note(progress.message)
 
     def console(self, stream: Any) -> rich.console.Console:
-        context = click.get_current_context(silent=True)
-        command = context.command if context is not None else None
-        return screens.Screen(stream, color=self.color, spoken=lambda text: in_flags(text, command))
+        return screens.Screen(stream, color=self.color, spoken=_in_options())
+
+
+def _in_options() -> Callable[[str], str]:
+    """Texts of the library in the words of whoever typed this command."""
+    context = click.get_current_context(silent=True)
+    command = context.command if context is not None else None
+    return lambda text: in_flags(text, command)
 
 
 def write_document(document: object) -> None:

@@ -15,6 +15,7 @@ from modelwright.cli._exits import CANNOT_TELL, NO
 from modelwright.cli._options import (
     Output,
     dim_option,
+    html_option,
     limit_options,
     parse_dims,
     source_options,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
 @on_options
 @limit_options
 @verb_options
+@html_option
 def command(
     model: str,
     targets: tuple[Target, ...] | None,

@@ -13,7 +13,7 @@ from modelwright.cli._call import Answering, VerbCall, answer, kept_lines
 from modelwright.cli._completing import runtime_names
 from modelwright.cli._exits import CANNOT_TELL, NO
 from modelwright.cli._group import CommandGroup
-from modelwright.cli._options import Output, limit_options, verb_options
+from modelwright.cli._options import Output, html_option, limit_options, verb_options
 from modelwright.cli._types import Duration
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def command() -> None:
 )
 @limit_options
 @verb_options
+@html_option
 def run(suite: Path, junit: Path | None, markdown: Path | None, bugs: Path | None, out: Output, **said: Any) -> int:
     """Run the pinned artifacts of SUITE on an old and a new runtime, side by side.
 

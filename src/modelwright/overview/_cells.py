@@ -17,12 +17,12 @@ from modelwright.targets import parse_target
 Place = tuple[str, str, str]
 _NUMBERS = ("size", "cosine", "placed", "nodes", "latency", "accuracy", "reference")
 _STATES = {True: "validated", False: "failed (gate)", None: "built, unjudged"}
-_AS_IT_CAME = "not built"
+NOT_BUILT = "not built"
 
 
 def nothing(place: Place) -> OverviewCell:
     model, target, precision = place
-    return OverviewCell(model, target, precision, _AS_IT_CAME)
+    return OverviewCell(model, target, precision, NOT_BUILT)
 
 
 def newer(cell: OverviewCell, before: OverviewCell) -> OverviewCell:
@@ -31,7 +31,7 @@ def newer(cell: OverviewCell, before: OverviewCell) -> OverviewCell:
     kept = {name: value for name, value in kept.items() if value.value is not None or value != UNKNOWN}
     rest = ("level", "failure", "note", "command", "made_at", "recipe")
     kept |= {name: getattr(before, name) for name in rest if getattr(cell, name) is None}
-    if cell.state == _AS_IT_CAME:
+    if cell.state == NOT_BUILT:
         kept["state"] = before.state
     records = tuple(dict.fromkeys((*cell.records, *before.records)))
     return replace(cell, records=records, simulated=cell.simulated or before.simulated, **kept)

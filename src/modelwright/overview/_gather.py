@@ -17,6 +17,7 @@ from modelwright.evidence import Record, RecordLine
 from modelwright.farm import CellStatus
 from modelwright.knowledge import KnowledgeBase
 from modelwright.overview._cells import (
+    NOT_BUILT,
     NUMBERED,
     Place,
     cell_of_build,
@@ -169,8 +170,13 @@ class _Shelf:
                 task=self.tasks.get(key),
                 identity=self.identities.get(key),
             )
-            for key, cells in sorted(found.items(), key=lambda item: self.titles[item[0]].casefold())
+            for key, cells in sorted(found.items(), key=self._rank)
         )
+
+    def _rank(self, found: tuple[str, list[OverviewCell]]) -> tuple[bool, str]:
+        """What was built or refused for a target comes before what was only looked at; each by name."""
+        key, cells = found
+        return all(cell.state == NOT_BUILT for cell in cells), self.titles[key].casefold()
 
 
 def _with_entry(model: OverviewModel, rows: Iterable[IndexRow]) -> OverviewModel:

@@ -16,7 +16,7 @@ else:
     rich = lazy("rich")
 
 _STYLES = {"good": "green", "fair": "yellow", "bad": "red"}
-_JUDGED = {True: "passed its gate", False: "failed its gate", None: "not judged"}
+_JUDGED = {True: "gate passed", False: "gate failed", None: "not judged"}
 _HELD = {True: "holds", False: "does not", None: "cannot tell"}
 
 

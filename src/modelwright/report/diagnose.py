@@ -39,12 +39,19 @@ def headline(found: Diagnosis) -> str:
     if found.causes:
         return found.causes[0].sentence
     if found.log is not None and found.log.causes:
-        return found.log.causes[0].cause
+        return _first_of(found.log)
     if found.log is not None and found.log.unknown:
         return "the errors in the log are not known here"
     if not found.looked_at:
         return "no line of the log looks like an error"
     return "nothing wrong was found" if found.healthy else "no cause was found"
+
+
+def _first_of(log: LogReading) -> str:
+    """One log may tell of several errors that have nothing to do with each other."""
+    others = sum(cause.wraps == log.causes[0].wraps for cause in log.causes[1:]) + len(log.unknown)
+    more = "" if not others else f" (and {others} other error{'s' if others > 1 else ''} in the log, below)"
+    return f"{log.causes[0].cause}{more}"
 
 
 def smallest_words(found: Diagnosis) -> str:

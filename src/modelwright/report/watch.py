@@ -33,7 +33,7 @@ def render_watch(result: WatchResult, console: rich.console.Console) -> None:
     ]
     console.print(fitted(columns, rows, console.width))
     blamed = (line for case in result.cases for line in blame_lines(case))
-    for line in (*_versions(result), *blamed, *fix_lines(result)):
+    for line in (*version_words(result), *blamed, *fix_lines(result)):
         console.print(rich.text.Text(line), soft_wrap=True)
     style = {True: "bold green", False: "bold red", None: "bold yellow"}[result.passed]
     console.print(rich.text.Text(result_words(result), style=style), soft_wrap=True)
@@ -113,7 +113,7 @@ def markdown(result: WatchResult) -> str:
     for case in result.cases:
         by = {str(row.aspect): row.word for row in case.rows}
         lines.append(f"| {_safe(case.name)} | {' | '.join(by.get(aspect, '-') for aspect in _ASPECTS)} |")
-    lines += ["", *(f"- {_safe(line)}" for line in _versions(result)), ""]
+    lines += ["", *(f"- {_safe(line)}" for line in version_words(result)), ""]
     for case in result.cases:
         bad = [f"- **{row.aspect}** {row.word}: {_safe(_whole(row))}" for row in case.rows if row.passed is not True]
         if bad:
@@ -184,7 +184,7 @@ def _bug(result: WatchResult, case: WatchCase) -> str:
             "",
             "## Versions that changed",
             "",
-            *([f"- {_safe(line)}" for line in _versions(result)] or ["- none"]),
+            *([f"- {_safe(line)}" for line in version_words(result)] or ["- none"]),
             "",
             "## The model",
             "",
@@ -203,7 +203,7 @@ def _bug(result: WatchResult, case: WatchCase) -> str:
     )
 
 
-def _versions(result: WatchResult) -> list[str]:
+def version_words(result: WatchResult) -> list[str]:
     return [f"{one.package} {one.old or 'not installed'} -> {one.new or 'not installed'}" for one in result.changed]
 
 

@@ -1,6 +1,7 @@
 """A package is built, its selectors choose and open, and nobody gets a file that was changed."""
 
 import hashlib
+import html
 import importlib.util
 import json
 import os
@@ -18,6 +19,8 @@ from cyclonedx import schema as public
 from jsonschema import Draft7Validator
 
 import modelwright as mw
+from modelwright.report.html import page
+from modelwright.report.ship import reason_words, verdict_words
 from support import models
 
 QNN, OPENVINO, CPU = "QNNExecutionProvider", "OpenVINOExecutionProvider", "CPUExecutionProvider"
@@ -91,6 +94,13 @@ def test_what_was_found_here_is_said_and_what_was_not_run_is_not_a_yes(made):
     if words["agreement", "openvino-cpu"] == "not run":  # where there is no Intel CPU
         assert words["chain", "openvino-cpu"] == "undecided"
         assert made[0].passed is None
+
+
+def test_the_page_has_every_gate_and_what_was_taken(made):
+    text = page(made[0])
+    assert verdict_words(made[0]) in text
+    assert all(html.escape(reason_words(row)) in text.replace("<wbr>", "") for row in made[0].gates)
+    assert "the selector takes" in text
 
 
 def test_the_package_says_it_again(made):

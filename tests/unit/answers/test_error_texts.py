@@ -3,11 +3,13 @@
 import re
 import string
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from modelwright.answers import error_texts, read_lines, read_log
+from modelwright.answers import Diagnosis, error_texts, read_lines, read_log
+from modelwright.report.diagnose import headline
 
 HERE = Path(__file__).parent
 TEXTS = tomllib.loads((HERE / "error_texts.toml").read_text("utf-8"))["text"]
@@ -98,3 +100,14 @@ def test_a_log_is_read_in_the_encoding_that_its_system_wrote(tmp_path, encoding)
 
 def test_a_line_of_a_megabyte_is_read_in_no_time():
     assert read_lines(["Exception while " * 100_000]).lines == 1
+
+
+def test_a_log_of_two_errors_is_not_told_as_one():
+    lines = [
+        "Could not find an implementation for Erf(13) node with name e",
+        "QNN_COMMON_ERROR_MEM_ALLOC failed",
+        "Error: something nobody has seen",
+    ]
+    found = Diagnosis(None, None, None, (), (), (), log=read_lines(lines))
+    assert headline(found).endswith("(and 2 other errors in the log, below)")
+    assert "other" not in headline(replace(found, log=read_lines(lines[:1])))

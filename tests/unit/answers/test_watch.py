@@ -28,6 +28,7 @@ from modelwright.answers.watch._watch import changed_versions
 from modelwright.errors import InputError, UsageError
 from modelwright.judge import Judge
 from modelwright.measure import OperatorChange, OperatorChanges
+from modelwright.report.html import page
 from modelwright.report.watch import bug_reports, junit, markdown, result_words
 from support.models import mlp, save
 
@@ -203,3 +204,12 @@ def test_nothing_is_added_to_a_file_of_somebody_else(tmp_path):
 
 def test_a_runtime_beside_itself_has_no_changed_version():
     assert list(changed_versions("here", "here")) == []
+
+
+def test_the_page_says_what_the_terminal_says_in_the_words_of_the_command():
+    open_ = case("b", True, None, True)
+    rows = (open_.rows[0], replace(open_.rows[1], fix="give 90 s or more as `budget_s`"), open_.rows[2])
+    text = page(result(replace(open_, rows=rows)), spoken=lambda words: words.replace("`budget_s`", "--budget"))
+    assert "undecided: b (memory)" in text
+    assert "next: b (memory): give 90 s or more as --budget" in text
+    assert "why | &lt;so&gt;" in text

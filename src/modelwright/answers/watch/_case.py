@@ -188,14 +188,15 @@ def memory_answer(
     verdict, within = judge.verdict(), judge.within(most)
     ratio = NewOldRatio(verdict.effect, verdict.low, verdict.high, verdict.units)
     middles = [sorted(side)[len(side) // 2] / _MB for side in peaks]
-    words = f"{middles[0]:.1f} MB before, {middles[1]:.1f} MB now (peak of a process, {verdict.units} pairs)"
+    pairs = f"{verdict.units} pair{'s' if verdict.units != 1 else ''}"
+    words = f"{middles[0]:.1f} MB before, {middles[1]:.1f} MB now (peak of a process, {pairs})"
     ends = {
         True: f"no more than {most:.0%} more, proven",
         False: f"more than {most:.0%} more, proven",
         None: f"whether that is more than {most:.0%} more is not decided",
     }
-    pairs = _foreseen(verdict)
-    needed_s = None if pairs is None else 2 * spent_s * pairs / verdict.units  # half of the budget is for memory
+    enough = _foreseen(verdict)
+    needed_s = None if enough is None else 2 * spent_s * enough / verdict.units  # half of the budget is for memory
     fix = None if within is not None else measure.more_budget(needed_s, 2 * spent_s) + _at_limit(verdict, "max_growth")
     return ratio, WatchRow("memory", within, f"{words}: {ends[within]}", fix=fix)
 

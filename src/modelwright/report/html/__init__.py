@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
 from modelwright.errors import UsageError
+from modelwright.report.html._kit import speaking
 from modelwright.report.html._page import Page, framed
 
 if TYPE_CHECKING:
@@ -22,9 +23,11 @@ if TYPE_CHECKING:
         matrix_model,
         perf,
         repair,
+        ship,
         sweep,
         trace,
         tune,
+        watch,
     )
 else:
     advise = lazy("modelwright.report.html.advise")
@@ -38,9 +41,11 @@ else:
     matrix_model = lazy("modelwright.report.html.matrix_model")
     perf = lazy("modelwright.report.html.perf")
     repair = lazy("modelwright.report.html.repair")
+    ship = lazy("modelwright.report.html.ship")
     sweep = lazy("modelwright.report.html.sweep")
     trace = lazy("modelwright.report.html.trace")
     tune = lazy("modelwright.report.html.tune")
+    watch = lazy("modelwright.report.html.watch")
 
 __all__ = ["has_page", "notebook", "page", "page_of"]
 
@@ -59,9 +64,11 @@ _PAGES: dict[str, Callable[..., Page]] = {
     "MatrixResult": lambda result: matrix.matrix_page(result),
     "OpTrace": lambda result: trace.trace_page(result),
     "PerfResult": lambda result: perf.perf_page(result),
+    "ShipResult": lambda result: ship.ship_page(result),
     "SupportReport": lambda result: contribution.contribution_page(result),
     "TuneResult": lambda result: tune.tune_page(result),
     "TuneSweep": lambda result: sweep.sweep_page(result),
+    "WatchResult": lambda result: watch.watch_page(result),
 }
 
 
@@ -69,9 +76,11 @@ def has_page(result: object) -> bool:
     return type(result).__name__ in _PAGES
 
 
-def page(result: object, *more: object) -> str:
-    """The whole document; a report of debug may bring what `repair` answered."""
-    return page_of(result, *more).html()
+def page(result: object, *more: object, spoken: Callable[[str], str] | None = None) -> str:
+    """The whole document; a report of debug may bring what `repair` answered. `spoken` puts its sentences into
+    the words of whoever reads them."""
+    with speaking(spoken):
+        return page_of(result, *more).html()
 
 
 def page_of(result: object, *more: object) -> Page:

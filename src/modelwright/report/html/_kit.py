@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import html
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Literal, NewType
 from urllib.parse import quote
 
@@ -24,8 +26,22 @@ _MOST_ROWS = 3000
 _BRIEF = 24
 
 
+_spoken: ContextVar[Callable[[str], str] | None] = ContextVar("spoken", default=None)
+
+
+@contextmanager
+def speaking(spoken: Callable[[str], str] | None) -> Iterator[None]:
+    """Every text that is put on a page meanwhile goes through it."""
+    before = _spoken.set(spoken)
+    try:
+        yield
+    finally:
+        _spoken.reset(before)
+
+
 def text(words: str) -> Html:
-    return Html(html.escape(visible(words)))
+    spoken = _spoken.get()
+    return Html(html.escape(visible(words if spoken is None else spoken(words))))
 
 
 def join(parts: Iterable[Html]) -> Html:

@@ -44,10 +44,10 @@ def _cause(cause: Cause) -> Section:
 
 def _cures(cures: tuple[TriedCure, ...]) -> Html:
     columns = [
-        Column("tried"),
+        Column("tried", long=True),
         Column("how", long=True),
         Column("result"),
-        Column("before"),
+        Column("before", long=True),
         Column("after", long=True),
     ]
     rows = [

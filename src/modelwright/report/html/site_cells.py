@@ -11,7 +11,9 @@ from modelwright.report.html._kit import Cell, Column, Row, Shade
 from modelwright.report.matrix import NEXT_STEPS
 
 SHORT = 12
-_PAGED = ("analyze", "compare", "debug", "eval", "perf", "repair", "sweep", "tune")
+_PAGED = frozenset(
+    ("advise", "analyze", "compare", "debug", "diagnose", "eval", "perf", "repair", "ship", "sweep", "tune", "watch")
+)
 _TONES: tuple[tuple[str, Shade], ...] = (
     ("published", "good"),
     ("validated", "good"),
