@@ -143,7 +143,8 @@ class BoundSession:
                 raise InputError(
                     "the model refused its inputs",
                     cause=one_line(error),
-                    fix="give every input under its name, with the type and shape the model declares",
+                    fix="give every input under its name, with the type and shape the model declares; where inputs are "
+                    "made up, say their sizes (`dims`) or give real ones (`data`)",
                 ) from None
             raise ExecutionError(
                 f"{self.facts.target} failed while running",

@@ -53,6 +53,15 @@ def test_where_nothing_can_be_made_up_the_build_delivers_and_the_gate_says_why_i
     assert check.detail.startswith("not run: give real data")
 
 
+def test_a_size_that_was_guessed_wrong_is_no_fault_of_the_model(tmp_path):
+    """A window of 4,000 samples does not fit into what is made up. With its size said, it runs."""
+    text = "(float[1,1,n] x) => (float[1,1,m] y) <int64[3] s = {1,1,4000}>"
+    path = write(tmp_path, text + " { w = ConstantOfShape <value = float[1] {0.5}>(s) y = Conv(x, w) }")
+    assert gate(path)[0] is None
+    (build,) = mw.build(path, "cpu", dims={"n": 4096}).builds
+    assert build.passed is True
+
+
 def test_a_model_without_shapes_is_built_too(tmp_path):
     passed, _ = gate(write(tmp_path, "(seq(float[2]) x) => (float[n] y) { y = ConcatFromSequence<axis=0>(x) }"))
     assert passed is None

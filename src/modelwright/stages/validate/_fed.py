@@ -7,7 +7,7 @@ from typing import Any
 
 from modelwright._dataclass import dataclass
 from modelwright.data import DataSource, bearable, samples
-from modelwright.graph import Graph, summary
+from modelwright.graph import Graph, ValueSpec, summary
 from modelwright.models import NoGuessError
 from modelwright.stages.validate._outputs import Asked
 from modelwright.stages.validate._types import Gate
@@ -49,9 +49,14 @@ def compared(candidate: str, reference: str, graph: Graph, params: Gate, feeds: 
     try:
         found = bearable(feeds.made_up, reference, graph, params.samples)
     except NoGuessError:
-        # Floats can hold anything: a model that runs with none of them is broken, whatever a user would give.
-        if refused is not None and all(value.dtype == "float32" for value in summary(graph).inputs):
+        # Floats can hold anything: a model of fixed sizes that runs with none of them is broken, whatever a user would
+        # give. Where a size is free, another one may be what it takes.
+        if refused is not None and all(value.dtype == "float32" and _fixed(value) for value in summary(graph).inputs):
             raise refused from None
         raise
     others = tuple(samples(found, graph, params.samples))
     return both_ways(candidate, reference, Asked(others, params, random))
+
+
+def _fixed(value: ValueSpec) -> bool:
+    return value.shape is not None and all(isinstance(size, int) for size in value.shape)
