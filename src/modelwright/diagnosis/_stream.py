@@ -161,9 +161,12 @@ def _planned(job: StreamJob, chunks: Sequence[_Chunk], sizes: Sizes) -> int | No
 def _sizes(job: StreamJob, tensors: list[str]) -> Sizes:
     inputs = next(iter(job.feed))
     made = [name for name in tensors if name in job.wanted.makers]
-    with open_session(sized(job.wanted, made), parse_target("cpu"), job.as_written) as session:
+    cpu = parse_target("cpu")
+    # Only opened: outputs are kept until a run is over.
+    with open_session(shown(job.wanted, made), cpu, job.as_written) as session:
         types = {spec.name: spec.dtype for spec in (*session.inputs, *session.outputs)}
-        counts = session.run(inputs, [f"{name}::size" for name in made]) if made else {}
+    with open_session(sized(job.wanted, made), cpu, job.as_written) as session:
+        counts = session.run(inputs) if made else {}
     elements = {name: int(counts[f"{name}::size"]) for name in made}
     elements |= {name: inputs[name].size for name in tensors if name in inputs}
     return Sizes(types, {name: count * _BYTES.get(types.get(name, ""), 4) for name, count in elements.items()})

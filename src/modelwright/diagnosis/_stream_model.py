@@ -70,10 +70,13 @@ def shown(
 
 
 def sized(view: View, tensors: Sequence[str]) -> ModelBytes:
-    """The model with every tensor as an output, for its type, and with its number of elements beside it."""
-    nodes = [view.nodes[index] for index in sorted(_ancestors(view, tensors))]
-    nodes += [onnx.helper.make_node("Size", [name], [f"{name}::size"], name=f"{name}::size") for name in tensors]
-    return _assembled(view, nodes, [*tensors, *(f"{name}::size" for name in tensors)], [])
+    """The model with the number of elements of every tensor as its outputs, each made behind the tensor."""
+    nodes, wanted = list[onnx.NodeProto](), frozenset(tensors)
+    for index in sorted(_ancestors(view, tensors)):
+        nodes.append(view.nodes[index])
+        made = (name for name in view.nodes[index].output if name in wanted)
+        nodes += [onnx.helper.make_node("Size", [name], [f"{name}::size"], name=f"{name}::size") for name in made]
+    return _assembled(view, nodes, [f"{name}::size" for name in tensors], [])
 
 
 def reads(node: onnx.NodeProto) -> Iterator[str]:

@@ -23,6 +23,8 @@ def open_session(path: Path) -> Any:
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = _ERRORS_ONLY
     options.use_deterministic_compute = True
+    # As the nodes stand: what looks at a tensor is behind what makes it, and the tensor is let go at once.
+    options.execution_order = ort.ExecutionOrder.PRIORITY_BASED
     # onnxruntime counts the machine's cores, not the ones this process may use.
     options.intra_op_num_threads = max(1, int(usable_cpus()))
     # Packed copies of the weights would double the memory of a session that runs a few dozen times.
