@@ -39,6 +39,12 @@ AS_WRITTEN = SessionSpec(
 )
 # Of a large model nothing is folded either: that would keep a float form of every stored weight.
 AS_WRITTEN_LARGE = replace(AS_WRITTEN, graph_optimization="disabled", frugal=True)
+# Nor of a long one: each pass over a graph sorts it anew, with a cost that grows with the square of the nodes that
+# wait for no other. Stored weights and what is run again wait for none.
+AS_WRITTEN_LONG = replace(
+    AS_WRITTEN, graph_optimization="disabled", config={**(AS_WRITTEN.config or {}), "enable_mem_pattern": "0"}
+)
+LONG_NODES = 2_000
 # Measured on 1.1 and 1.4 GB: the tool and its worker.
 _TOOL_BYTES = 105_000_000
 _BYTES = {"float16": 2, "float32": 4, "float64": 8}
@@ -68,7 +74,9 @@ class StreamJob:
 
     @property
     def as_written(self) -> SessionSpec:
-        return AS_WRITTEN_LARGE if self.large else AS_WRITTEN
+        if self.large:
+            return AS_WRITTEN_LARGE
+        return AS_WRITTEN_LONG if max(len(side.nodes) for side in (self.wanted, self.got)) >= LONG_NODES else AS_WRITTEN
 
 
 @dataclass(eq=False)

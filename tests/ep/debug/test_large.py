@@ -1,4 +1,4 @@
-"""A large model is compared with its weights left in their files; what is said of it is the same."""
+"""A large model is compared with its weights left in their files, a long one unoptimized: what is said is the same."""
 
 from __future__ import annotations
 
@@ -33,16 +33,20 @@ def numbers(rows):
     return found
 
 
-@pytest.mark.parametrize("precision", ["w8a8", "fp16", "int4"])
-def test_the_answers_are_those_of_a_small_model(tmp_path, monkeypatch, precision):
+@pytest.mark.parametrize(
+    ("precision", "limit"),
+    [("w8a8", "LARGE_BYTES"), ("fp16", "LARGE_BYTES"), ("int4", "LARGE_BYTES"), ("w8a8", "LONG_NODES")],
+)
+def test_the_answers_are_those_of_a_small_model(tmp_path, monkeypatch, precision, limit):
     only = ("MatMul",) if precision == "int4" else ()
     net = chain() if precision == "int4" else deep()
     wanted, out = by_stage(tmp_path, net, precision, block_size=16, op_types=only)
     small = looked(wanted, out / "model.onnx")
-    monkeypatch.setattr(_stream, "LARGE_BYTES", 0)
+    monkeypatch.setattr(_stream, limit, 0)
     monkeypatch.setattr(_rows, "_PART", 100)
     large = looked(wanted, out / "model.onnx")
     assert (large.status, small.status) == ("ok", "ok")
+    assert "optimization disabled" in large.runtimes.candidate
     assert large.weights
     for rows in ("weights", "activations"):
         before, after = numbers(getattr(small, rows)), numbers(getattr(large, rows))
