@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from pathlib import Path
 
 from bench.scale._bare import COMPILE
 from bench.scale._models import convolutions
-from bench.scale._places import Place, Row, beside, place
+from bench.scale._places import Cost, Place, Row, beside, in_turns, place
 
 
 def compiling() -> Row:
@@ -15,12 +17,18 @@ def compiling() -> Row:
     with place() as here:
         model = convolutions(here.folder / "model.onnx")
         alone = here.bare(COMPILE, model, here.folder / "alone.onnx", "only")
-        bare = here.bare(COMPILE, model, here.folder / "bare.onnx", "run")
-        ours = here.wright("compile", model, "--target", "qnn-npu", "-o", here.folder / "out", "--json")
+        fresh = (here.folder / f"bare{number}.onnx" for number in itertools.count())
+        bare, ours = in_turns(lambda: here.bare(COMPILE, model, next(fresh), "run"), lambda: _compiled(here, model), 3)
         return {
             "bare_compile_cpu_s": round(alone.cpu_s, 2), **beside(ours, bare), **_stages(here),
             "limits": {"cpu_ratio": 1.2},
         }  # fmt: skip
+
+
+def _compiled(here: Place, model: Path) -> Cost:
+    """Into an empty store."""
+    here.forget()
+    return here.wright("compile", model, "--target", "qnn-npu", "-o", here.folder / "out", "--overwrite", "--json")
 
 
 def _stages(here: Place) -> Row:

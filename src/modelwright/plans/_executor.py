@@ -158,7 +158,7 @@ class _Crew:
     def prepare(self, coming: Sequence[AnyNode], memory: int) -> None:
         """Children for nodes that will run side by side as soon as those at work end: cores that are free import what
         they need meanwhile."""
-        able = [node.stage for node in coming if node.stage.imports and not node.stage.alone]
+        able = [node.stage for node in coming if node.stage.imports and not (node.stage.alone or node.stage.last)]
         busy = min(len(self._running), self._cores)
         for number, stage in enumerate(able[busy + len(self._free) : self._cores], 1):
             if not self.admits(number * _GUESS_BASE, memory):
@@ -193,7 +193,7 @@ class _Crew:
             yield worker
         finally:
             self._busy.discard(worker)
-            if node.stage.alone:
+            if node.stage.alone or node.stage.last:
                 worker.close()
             else:
                 self._free.append(worker)

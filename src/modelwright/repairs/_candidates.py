@@ -285,7 +285,12 @@ class Candidates:
         return done
 
     def _run(self, node: Node[P, O]) -> StageResult[O]:
-        return run_node(self._store, node, on_progress=self.say, worker=None if node.stage.alone else self._worker)
+        return run_node(
+            self._store,
+            node,
+            on_progress=self.say,
+            worker=None if node.stage.alone or node.stage.last else self._worker,
+        )
 
 
 def _settled_widths(params: QuantizeParams, outcome: QuantizeOutcome) -> QuantizeParams:

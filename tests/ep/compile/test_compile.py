@@ -12,9 +12,11 @@ import pytest
 from ep.compile import tasks
 from ep.compile.nets import SHAPE, resnet18, w8a16
 from ep.session.nets import conv_between, conv_relu
+from modelwright.data import DataSource
 from modelwright.errors import ExecutionError, InputError
 from modelwright.graph import load, summary
 from modelwright.stages.compile import CompileParams, run_compile
+from modelwright.stages.validate import Gate, run_validate
 from modelwright.worker import Worker, run
 from support.models import model, save, save_external, value
 
@@ -68,6 +70,17 @@ def test_the_same_model_gives_the_same_bytes_wherever_it_lies(compiled, tmp_path
     first, second, third = (compiled(model)[1] for model in (here, here, there))
     assert digests(first) == digests(second) == digests(third)
     assert str(tmp_path).encode() not in (first / "model_qnn.bin").read_bytes()
+
+
+@needs_simulator
+def test_a_process_that_computed_on_the_cpu_before_gives_the_same_bytes(compiled, tmp_path):
+    here, folder = str(conv_relu(tmp_path)), tmp_path / "after"
+    folder.mkdir()
+    with Worker() as worker:
+        gate = run_validate.call(here, here, str(tmp_path), Gate(precision="fp32"), DataSource())
+        assert worker.run(gate, timeout=300).unwrap().passed
+        worker.run(run_compile.call(here, str(folder), CompileParams(ELITE)), timeout=300).unwrap()
+    assert digests(folder) == digests(compiled(here)[1])
 
 
 @needs_simulator

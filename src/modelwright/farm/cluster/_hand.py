@@ -36,6 +36,7 @@ from modelwright.farm.cluster._wire import (
     forged,
 )
 from modelwright.plans import StageResult, run_node
+from modelwright.stages.stage import Stage
 from modelwright.store import FileEntry, Store, stage_key
 from modelwright.targets import read_cpu, usable_cpus
 from modelwright.vocabulary import OnProgress, Progress
@@ -166,7 +167,7 @@ class Hand:
             unloading = Unloading(self.store, self._stages, place, trusts=self.options.trusts)
             node, models = unloading.node(job)
             self._require_same(job, node.key(models).digest)
-            with self._child(alone=node.stage.alone) as child, self._limits(job):
+            with self._child(node.stage) as child, self._limits(job):
                 here.children.append(child)
                 done = run_node(self.store, node, models, tell, child)
         if here.over.is_set():
@@ -195,16 +196,16 @@ class Hand:
         return Reply(worker, answer, None if error is None else WireError.of(error))
 
     @contextlib.contextmanager
-    def _child(self, *, alone: bool) -> Iterator[Worker]:
+    def _child(self, stage: Stage[Any, Any]) -> Iterator[Worker]:
         """A warm one where that is as good as a fresh one."""
         try:
-            child = Worker() if alone else self._free.pop()
+            child = Worker() if stage.alone else self._free.pop()
         except IndexError:
             child = Worker()
         try:
             yield child
         finally:
-            if alone:
+            if stage.alone or stage.last:
                 child.close()
             else:
                 self._free.append(child)

@@ -139,7 +139,7 @@ CHECK = Stage(
     packages=("onnxruntime", *(name for name in catalogue().packages() if name != "onnxruntime")),
     patience_s=3600.0,
     # EPs are registered with the process, and what one leaves there the next one sees.
-    alone=True,
+    last=True,
     host=_library,
     keeps=_settled,
 )

@@ -41,8 +41,9 @@ _compiled_here: list[str] = []
 def run_compile(model: str, workdir: str, params: CompileParams) -> CompileOutcome:
     """Compile into `workdir` and load the result back. Whatever fails, nothing counts as compiled.
 
-    One call per process: compilers number their graphs from the start of the process, so the bytes of a
-    second compilation depend on the first. The model goes in as bytes: its path would shape the result too.
+    One call per process: compilers number their graphs from the start of the process, so the bytes of a second
+    compilation depend on the first. What the CPU computed there before does not shape them. The model goes in as bytes:
+    its path would shape the result too.
     """
     target = parse_target(params.target)
     _require_compiler(target)

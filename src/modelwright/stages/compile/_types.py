@@ -60,6 +60,6 @@ COMPILE = Stage(
     task=RemoteTask("modelwright.stages.compile._compile:run_compile"),
     packages=tuple(catalogue().packages(compilers=True)),
     patience_s=3600.0,
-    alone=True,
+    last=True,
     host=_library,
 )
