@@ -8,15 +8,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from modelwright._json import dumps
+from modelwright._lazy import lazy
 from modelwright.data import DataSource, samples
 from modelwright.errors import InputError
 from modelwright.graph import Graph, count_macs, load
 from modelwright.stages.check._compute import Computed
 from modelwright.stages.check._enough import is_clear, says_enough
-from modelwright.stages.check._part import smallest_part
 from modelwright.stages.check._types import (
     COMPUTES,
     DIFFERS,
@@ -39,6 +39,12 @@ from modelwright.targets import (
     placed_and_used,
 )
 from modelwright.worker import progress, task
+
+if TYPE_CHECKING:
+    from modelwright.stages.check import _part
+else:
+    # Only for what fails; it knows the passes, all of which would be read.
+    _part = lazy("modelwright.stages.check._part")
 
 ANSWER = "check.json"
 # Multiply-accumulates that QNN's simulator does in a second: ResNet-18 has 1.8e9 of them and takes 15 s.
@@ -70,7 +76,7 @@ def run_check(artifact: str, plain: str, workdir: str, params: TargetGate, data:
     outcome = _outcome(target, params, placed, computed, outputs)
     if params.look and kind_of_failure(outcome.reason or ""):
         progress("looking for the smallest part that fails", 0.9)
-        outcome = replace(outcome, part=smallest_part(plain, params, str(outcome.reason)))
+        outcome = replace(outcome, part=_part.smallest_part(plain, params, str(outcome.reason)))
     Path(workdir, ANSWER).write_text(dumps(outcome), encoding="utf-8")
     return outcome
 
