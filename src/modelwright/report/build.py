@@ -43,7 +43,7 @@ def render_builds(found: Builds, console: rich.console.Console) -> None:
         made = sum(stage.produced for component in result.components for stage in component.stages)
         where = f" Written to {folder}." if folder else " In the store; give -o DIR for a folder."
         word = _WORDS[result.passed]
-        fresh = f"{made} stages run" if made else "everything was in the store"
+        fresh = f"{made} stage{'s' * (made > 1)} run" if made else "everything was in the store"
         tail = f" in {result.seconds:.1f} s, {fresh}.{where}"
         console.print(rich.text.Text.assemble(word, tail), soft_wrap=True)
         console.print()

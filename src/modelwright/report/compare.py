@@ -174,6 +174,7 @@ def gate_words(arm: ArmResult, result: CompareResult) -> list[str]:
 
 
 def protocol_words(result: CompareResult) -> str:
+    units = f"{len(result.units)} unit{'s' * (len(result.units) != 1)}"
     sentinel = f"{result.sentinel_units} A/A sentinel units"
     if result.sentinel_noise is not None and result.sentinel_units > 3:
         sentinel += f" (noise {result.sentinel_noise:.1%})"
@@ -182,6 +183,6 @@ def protocol_words(result: CompareResult) -> str:
     fresh = "processes" if result.fresh_processes else "sessions"
     seeds = ", ".join(map(str, result.seeds))
     return (
-        f"{len(result.units)} units of fresh {fresh}, {sentinel}, foreign load {foreign}, coins from seed {seeds}; "
+        f"{units} of fresh {fresh}, {sentinel}, foreign load {foreign}, coins from seed {seeds}; "
         "an effect at the moment of its proof leans outward: quote the interval"
     )
