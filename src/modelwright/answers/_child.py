@@ -26,13 +26,14 @@ _UNEVEN = 16.0
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """A run that ended. `not_finite` are the outputs that hold NaN or infinity."""
+    """A run that ended. `not_finite` are the outputs that hold NaN or infinity, `fed_not_finite` those inputs."""
 
     not_finite: tuple[str, ...]
     outputs: int
     create_s: float
     threads: int
     nodes_per_ep: Mapping[str, int]
+    fed_not_finite: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,8 @@ def run_once(model: str, target: str, spec: SessionSpec, feeds: dict[str, Any]) 
     with open_session(model, parse_target(target), spec) as session:
         answers = session.run(feeds)
         facts = session.facts
-        bad = tuple(name for name, value in answers.items() if not _finite(value))
-        return RunOutcome(bad, len(answers), facts.create_s, facts.threads, dict(facts.nodes_per_ep))
+        bad, fed = (tuple(name for name, value in some.items() if not _finite(value)) for some in (answers, feeds))
+        return RunOutcome(bad, len(answers), facts.create_s, facts.threads, dict(facts.nodes_per_ep), fed)
 
 
 def _finite(value: Any) -> bool:

@@ -32,6 +32,7 @@ _ONE_OF: tuple[tuple[str, ...], ...] = (
     ("ep-broken", "ep-missing", "ep-no-device"),
     ("wrong-layout", "wrong-size"),
     ("missing-input", "wrong-layout", "wrong-size", "wrong-type"),
+    ("inputs-not-finite", "fp16-overflow", "target-computes-no-numbers"),
 )
 """Of each of these only the first that shows: the others are the same facts with a weaker word."""
 
@@ -112,9 +113,11 @@ def _unanswered(found: Gathered, concluded: Concluded) -> list[OpenQuestion]:
     if symptom is None and made_up and not concluded.causes:
         words = "cannot tell whether the answers are wrong: they are no numbers, from made-up inputs"
         return [OpenQuestion(words, "give real samples as `data`")]
+    wrong = [look for look in found.looked_at if look.ok is False]
+    if symptom is None and not concluded.causes and not concluded.undecided:
+        return [OpenQuestion(f"no cause was found for {look.what}: {look.said}", _next(found)) for look in wrong]
     if symptom is None or any(cause.symptom == symptom for cause in concluded.causes):
         return []
-    wrong = [look for look in found.looked_at if look.ok is False]
     if not wrong and symptom == "fails":
         return []
     return [OpenQuestion(f"no cause was found for: {symptom}", _next(found))]

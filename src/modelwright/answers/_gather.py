@@ -227,7 +227,9 @@ def _compared(found: Gathered, store: Store) -> Gathered:
         report = compared(complaint, complaint.model)
     except WrightError as error:
         return noted(found, "agreement", f"{error.problem}: {error.cause}", None)
-    found = noted(replace(found, debug=report), "agreement", agreement_words(report), agrees(report))
+    numbers = found.run is not None and not found.run.not_finite
+    ok = agrees(report) if numbers or agrees(report) is False else None
+    found = noted(replace(found, debug=report), "agreement", agreement_words(report), ok)
     if agrees(report) is False and model_bytes(complaint.reference) <= _SCANNED:
         facts = run(read_weights.call(str(complaint.reference)), timeout=RUN_S).value
         found = replace(found, uneven={} if facts is None else dict(facts.uneven))

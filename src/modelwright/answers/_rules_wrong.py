@@ -11,6 +11,7 @@ from modelwright.answers._rule import CauseRule, Lab, Shown
 from modelwright.answers._types import TriedCure
 from modelwright.diagnosis import Activation, DebugReport, WeightScore
 from modelwright.targets import parse_target
+from modelwright.vocabulary import Data
 
 _MOST = 0.5
 _HALF = ("float16", "fp16")
@@ -25,6 +26,21 @@ def _bad_weights(found: Gathered) -> Shown | None:
     return Shown(facts, tuple(name for name, _ in bad), {"weights": ", ".join(name for name, _ in bad), "so": so})
 
 
+def _bad_inputs(found: Gathered) -> Shown | None:
+    """Made-up inputs are ours; of real ones nobody but their owner knows what should be there."""
+    outcome = found.run
+    if outcome is None or not outcome.fed_not_finite or not outcome.not_finite or found.complaint.inputs.data.random:
+        return None
+    names = ", ".join(outcome.fed_not_finite)
+    facts = (f"{names} in the data holds NaN or infinity, {', '.join(outcome.not_finite)} in the answers",)
+    return Shown(facts, outcome.fed_not_finite, {"inputs": names})
+
+
+def _numbers_instead(found: Gathered, lab: Lab) -> Iterator[TriedCure]:
+    tried = replace(found.complaint, inputs=replace(found.complaint.inputs, data=Data()))
+    yield lab.runs("Feed it numbers", "`data` without them; made-up ones here", "its answers are no numbers", tried)
+
+
 def _overflow(found: Gathered) -> Shown | None:
     """As it is computed, or as it is written: onnxruntime's CPU provider computes much of it in float32."""
     if found.model is None or found.model.precision.label not in _HALF or _bad_weights(found) is not None:
@@ -37,10 +53,12 @@ def _overflow(found: Gathered) -> Shown | None:
 
 
 def _in_float(found: Gathered, lab: Lab) -> Iterator[TriedCure]:
+    """Without it nobody knows: a model may compute NaN in any precision."""
+    words = ("Compute it in float32", "`precision` fp32", "its answers are no numbers")
     if found.complaint.reference is None:
+        yield TriedCure(*words, "there is no float model to try", None, "give the float model as `reference`")
         return
-    tried = replace(found.complaint, model=found.complaint.reference)
-    yield lab.runs("Compute it in float32", "`precision` fp32", "its answers are no numbers", tried)
+    yield lab.runs(*words, replace(found.complaint, model=found.complaint.reference))
 
 
 def _elsewhere(found: Gathered) -> Shown | None:
@@ -173,13 +191,21 @@ RULES = (
         remedy="take the weights from where they come from again; what is computed from these cannot be right",
     ),
     CauseRule(
+        "inputs-not-finite",
+        "wrong",
+        "among the numbers of the input {inputs} are NaN or infinity, and so among the answers",
+        _bad_inputs,
+        _numbers_instead,
+        remedy="take such samples out of the `data`",
+    ),
+    CauseRule(
         "fp16-overflow",
         "wrong",
         "numbers inside the model are too large for float16, and end as infinity or NaN",
         _overflow,
         _in_float,
         cites=("docs/quantize.md",),
-        remedy="keep what overflows in float32 (`op_types_float`), or give the float model as `reference`",
+        proven=True,
     ),
     CauseRule(
         "target-computes-no-numbers", "wrong", "{target} computes NaN where the CPU computes numbers", _elsewhere

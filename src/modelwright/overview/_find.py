@@ -13,7 +13,7 @@ from modelwright.errors import WrightError
 from modelwright.overview._hub import HubModels
 from modelwright.overview._types import UNKNOWN, Overview, OverviewCell, Sourced
 from modelwright.recipes import CATALOG_WORD, CatalogEntry, IndexRow
-from modelwright.support import LEVELS, Statement, read_evidence
+from modelwright.support import LEVELS, Statement, read_claim, read_evidence, recorded_run
 from modelwright.targets import Target, parse_target
 from modelwright.vocabulary import Result, read_task
 
@@ -144,15 +144,18 @@ def _cell(entry: CatalogEntry, row: IndexRow, known: Overview) -> OverviewCell |
 
 
 def _measured(entry: CatalogEntry, row: IndexRow) -> dict[str, Sourced]:
+    """Of the last statement about each level, where that passes: as the level is told, whatever was said before it, of
+    another precision, or without the contribution."""
     try:
-        statements = read_evidence(entry.folder).statements
+        claim, evidence = read_claim(entry.folder), read_evidence(entry.folder)
     except WrightError:
         return {}
+    by_id = {one.id: one for one in evidence.statements}
     found: dict[str, Sourced] = {}
-    for one in statements:
-        asked = one.predicate.asked
-        if asked.step == "ladder" and asked.target == row.target and one.predicate.verdict.word == "pass":
-            found |= dict(_numbers(one))
+    for one in recorded_run(claim, evidence, entry.name).rows:
+        same = one.target == row.target and one.precision == (row.precision or one.precision)
+        if same and one.word == "pass" and one.statements and one.component is None:
+            found |= dict(_numbers(by_id[one.statements[-1]]))
     return found
 
 

@@ -155,3 +155,31 @@ def test_a_fusion_that_nothing_here_can_undo_is_still_named_as_one(tmp_path):
 def test_a_level_that_does_not_exist_is_refused_and_no_cause(net):
     with pytest.raises(UsageError, match="`level` none is not possible"):
         mw.diagnose(net, level="none")
+
+
+def with_root(dtype=TensorProto.FLOAT):
+    """Computes NaN wherever x is negative, in any precision."""
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("Sqrt", ["h"], ["y"], name="root")]
+    stored = [numpy_helper.from_array(np.eye(4, dtype=helper.tensor_dtype_to_np_dtype(dtype)), "w")]
+    return model(nodes, [value("x", dtype, [1, 4])], [value("y", dtype, [1, 4])], stored, opsets={"": 17})
+
+
+def test_what_is_no_number_in_any_precision_is_not_blamed_on_float16(tmp_path):
+    half = save(with_root(TensorProto.FLOAT16), tmp_path, "half.onnx")
+    plain = save(with_root(), tmp_path, "plain.onnx")
+    np.savez(tmp_path / "d.npz", x=np.full((2, 4), -1.0, np.float16))
+    np.savez(tmp_path / "float.npz", x=np.full((2, 4), -1.0, np.float32))
+    alone = mw.diagnose(half, data=str(tmp_path / "d.npz"))
+    assert (alone.causes, alone.healthy, alone.next_steps) == ((), None, ("give the float model as `reference`",))
+    found = mw.diagnose(plain, data=str(tmp_path / "float.npz"))
+    assert (found.causes, found.healthy) == ((), None)
+    assert "no cause was found for one run" in found.undecided[0]
+
+
+def test_samples_that_are_no_numbers_are_the_cause_and_not_the_model(net, tmp_path):
+    first = inputs_of(net)
+    sizes = [dim.dim_value or 4 for dim in first.type.tensor_type.shape.dim][1:]
+    np.savez(tmp_path / "d.npz", **{first.name: np.full((2, *sizes), np.nan, np.float32)})
+    found = mw.diagnose(net, data=str(tmp_path / "d.npz"))
+    assert [cause.rule for cause in found.causes] == ["inputs-not-finite"]
+    assert found.causes[0].cured
