@@ -4,8 +4,9 @@ import hashlib
 
 import onnx
 import pytest
+from onnx import TensorProto, helper
 
-from support.models import conv_net, ep_context, mlp, qdq, save, save_external
+from support.models import conv_net, ep_context, mlp, model, qdq, save, save_external, scalar, value, weight
 
 
 def test_a_model_is_described_for_people_and_for_programs(wright, tmp_path):
@@ -103,3 +104,20 @@ def test_a_read_only_folder_works_and_stays_as_it_was(wright, tmp_path):
         folder.chmod(0o755)
     assert [item.name for item in folder.iterdir()] == ["model.onnx"]
     assert hashlib.sha256(path.read_bytes()).hexdigest() == before
+
+
+def test_nearly_all_is_not_all(wright, tmp_path):
+    """A table that is only added is no matrix; a matrix that is left in float is said to be."""
+    stored = [weight("w", 64, 64, dtype="int8"), scalar("s", 0.1), weight("table", 1, 64), weight("left", 64, 1)]
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s"], ["q"], output_dtype=TensorProto.INT8),
+        helper.make_node("DequantizeLinear", ["q", "s"], ["d"]),
+        helper.make_node("DequantizeLinear", ["w", "s"], ["m"]),
+        helper.make_node("MatMul", ["d", "m"], ["h"]),
+        helper.make_node("Add", ["h", "table"], ["y"]),
+    ]
+    save(model(nodes, [value("x", shape=[1, 64])], [value("y", shape=[1, 64])], stored[:3]), tmp_path)
+    assert "w8a8  (all matrices quantized)" in wright("inspect", "model.onnx").out
+    nodes.append(helper.make_node("MatMul", ["y", "left"], ["z"]))
+    save(model(nodes, [value("x", shape=[1, 64])], [value("z", shape=[1, 1])], stored), tmp_path)
+    assert "(98% of the matrices quantized)" in wright("inspect", "model.onnx").out

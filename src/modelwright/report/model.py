@@ -112,7 +112,11 @@ def _precision(model: ModelSummary) -> str:
     if measured.label is None:
         return f"unknown: {measured.reason}"
     share = measured.quantized_share
-    return f"{measured.label}  ({share:.0%} of weights quantized)" if measured.quantized and share else measured.label
+    if not measured.quantized or not share:
+        return measured.label
+    # Rounded down: what is nearly all is not all. Biases and tables that are only added are no matrices.
+    shown = "all matrices" if share == 1 else f"{int(100 * share)}% of the matrices"
+    return f"{measured.label}  ({shown} quantized)"
 
 
 def _values(model: ModelSummary, width: int) -> FittedTable:
