@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
-from modelwright.graph import Graph, facts, late, shared, summary, with_weights_in_place
+from modelwright.graph import Graph, facts, late, model_bytes, shared, summary, with_weights_in_place
 from modelwright.targets._binding import SessionSpec
 from modelwright.targets._session import BoundSession, ModelBytes, open_session
 from modelwright.targets._target import parse_target
@@ -21,6 +21,7 @@ _IN_BLOCKS, _HALF, _TO_FLOAT = "MatMulNBits", "float16", "DequantizeLinear"
 _INTEGER = ("QLinear", "QGemm", "QAttention", "MatMulInteger", "ConvInteger", "DynamicQuantize")
 _EXACT = {"session.x64quantprecision": "1", "session.intra_op.allow_spinning": "0"}
 _UNPACKED = {"session.disable_prepacking": "1"}
+_WORTH_SORTING_BYTES = 16 << 20
 
 
 def open_exact(path: str | Path, *, lean: bool = False) -> BoundSession:
@@ -68,7 +69,8 @@ def _in_place(graph: Graph, spec: SessionSpec) -> BoundSession:
 
 def _opened(graph: Graph, model: onnx.ModelProto, spec: SessionSpec) -> BoundSession:
     config = {**(spec.config or {}), "session.intra_op.allow_spinning": "0"}
-    if spec.frugal:
+    # Where all floats together are few it is not worth it: onnxruntime sorts a long graph in this order more slowly.
+    if spec.frugal and model_bytes(graph.path) >= _WORTH_SORTING_BYTES:
         # Without optimization and by priority, nodes run in the order in which they stand.
         stored = {tensor.name for tensor in model.graph.initializer}
         nodes = [onnx.NodeProto.FromString(node.SerializeToString()) for node in late(model.graph.node, stored)]

@@ -19,6 +19,7 @@ from onnx import helper, numpy_helper
 from ep.quantize.graphs import saved
 from modelwright.data import DataSource
 from modelwright.stages.quantize import QuantizeParams, _ranges, run_quantize
+from modelwright.targets import _reference_sessions, open_as_written
 from support.models import model, value, weight
 
 _COUNTED = ("stages/quantize/", "onnxruntime/quantization/")
@@ -157,3 +158,24 @@ def test_what_looks_at_tensors_does_not_wait_in_line_until_the_end(tmp_path, mon
         quantize(tmp_path / str(count), deep(count), "all")
     assert len(steps) == 2
     assert steps[1] <= 1.1 * _TIMES * steps[0]
+
+
+def test_nodes_are_sorted_for_memory_only_where_there_is_some_to_save(tmp_path, monkeypatch):
+    """That order costs the most steps, and a small model has nothing to gain by it; the answers are the same."""
+    quantize(tmp_path / "made", deep(_SMALL), "all")
+    written = tmp_path / "made" / "out" / "model.onnx"
+    sorted_nodes: list[int] = []
+
+    def seen(nodes: Any, stored: Any) -> Any:
+        sorted_nodes.append(len(nodes))
+        return theirs(nodes, stored)
+
+    theirs = _reference_sessions.late
+    monkeypatch.setattr(_reference_sessions, "late", seen)
+    answers = []
+    for worth in (_reference_sessions._WORTH_SORTING_BYTES, 0):
+        monkeypatch.setattr(_reference_sessions, "_WORTH_SORTING_BYTES", worth)
+        with open_as_written(written) as session:
+            answers.append(session.run({"x": np.ones((4, 16), np.float32)})["y"].tobytes())
+    assert sorted_nodes == [len(onnx.load(written).graph.node)]
+    assert answers[0] == answers[1]
