@@ -16,9 +16,12 @@ _HARDLY_USED = {"onnx_ir": ("sympy", "onnx_ir._symbolic_shapes")}
 
 
 class _LazyModule(ModuleType):
-    def __getattr__(self, attribute: str) -> Any:
+    def _load(self) -> ModuleType:
         with _putting_off(_HARDLY_USED.get(self.__name__.partition(".")[0], ())):
-            module = importlib.import_module(self.__name__)
+            return importlib.import_module(self.__name__)
+
+    def __getattr__(self, attribute: str) -> Any:
+        module = self._load()
         try:
             found = getattr(module, attribute)
         except AttributeError:
@@ -50,10 +53,34 @@ def lazy(name: str) -> ModuleType:
     return _LazyModule(name)
 
 
+class _Messages(_LazyModule):
+    def _load(self) -> ModuleType:
+        found = None if "onnx" in sys.modules else util.find_spec("onnx")
+        if found is None or not found.submodule_search_locations or api_implementation.Type() != "upb":
+            return super()._load()
+        file = f"{found.submodule_search_locations[0]}/onnx_ml_pb2.py"
+        spec = util.spec_from_file_location(f"{__package__}._onnx_messages", file)
+        if spec is None or spec.loader is None:
+            return super()._load()
+        # The classes belong to protobuf's pool: `onnx`, imported later, has the same ones.
+        module = sys.modules.get(spec.name) or util.module_from_spec(spec)
+        if spec.name not in sys.modules:
+            spec.loader.exec_module(module)
+            sys.modules[spec.name] = module
+        return module
+
+
+def lazy_messages() -> ModuleType:
+    """As `lazy("onnx")`, for those who need no more of it than its messages: the rest of it brings numpy, and takes
+    longer to import than a large graph to read."""
+    return _Messages("onnx")
+
+
 if TYPE_CHECKING:
     from importlib import util
 else:
     util = lazy("importlib.util")
+api_implementation = lazy("google.protobuf.internal.api_implementation")  # has no type stubs
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ from modelwright.data._prepare import Preparer
 from modelwright.data._rows import Row
 from modelwright.data._source import DataSource, Drawn, DrawnRow, Samples, samples
 from modelwright.errors import InputError
-from modelwright.graph import Graph, load, summary
+from modelwright.graph import Graph, inputs_of, load
 from modelwright.models import sizes_in
 from modelwright.vocabulary import Data, OnProgress, PixelInputs
 from modelwright.worker import Task, Worker, progress, run, task
@@ -141,7 +141,7 @@ def draw_rows(data: Data, folder: str, count: int) -> Drawn:
 def read_sizes(source: DataSource, model: str, pixels: PixelInputs | None = None) -> dict[str, int]:
     graph = load(model)
     sample = next(iter(_taken(source, graph, pixels)))
-    for image in () if pixels is None else image_inputs(summary(graph).inputs, pixels):
+    for image in () if pixels is None else image_inputs(inputs_of(graph), pixels):
         if image.moved is not None:
             back = [image.moved.index(axis) for axis in range(len(image.moved))]
             sample = {**sample, image.name: sample[image.name].transpose(back)}
@@ -150,7 +150,7 @@ def read_sizes(source: DataSource, model: str, pixels: PixelInputs | None = None
 
 def _taken(source: DataSource, graph: Graph, pixels: PixelInputs | None) -> Samples:
     found = samples(source, graph, 1)
-    return found if pixels is None else replace(found, signature=as_taken(summary(graph).inputs, pixels))
+    return found if pixels is None else replace(found, signature=as_taken(inputs_of(graph), pixels))
 
 
 @task

@@ -18,7 +18,7 @@ from modelwright.data._open import data_files, in_files, open_data
 from modelwright.data._prepare import Preparer
 from modelwright.data._rows import LABELS, Row, Rows
 from modelwright.errors import InputError, did_you_mean
-from modelwright.graph import Graph, load, summary
+from modelwright.graph import Graph, inputs_of, load
 from modelwright.models import file_digest, fitted, fixed_sizes, specs_from_graph, with_sizes
 from modelwright.vocabulary import RANDOM, Data, InputSpec
 
@@ -206,7 +206,7 @@ def samples(source: DataSource, graph: Graph, count: int, like: Sequence[Graph] 
     """What the source holds for this model and for other forms of it, in the sizes that any of them has fixed; the
     graphs are read now, the data later. `after`: real rows that went to somebody else first."""
     sizes = fixed_sizes(graph, like)
-    signature = with_sizes(summary(graph).inputs, sizes)
+    signature = with_sizes(inputs_of(graph), sizes)
     specs: InputSpec = ()
     if source.random:
         specs = fitted(source.specs, signature) if source.specs else specs_from_graph(graph, sizes=sizes)

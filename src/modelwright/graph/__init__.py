@@ -27,6 +27,10 @@ from modelwright.graph._summary import (
     OpCount,
     Opset,
     facts,
+    holds_quantized,
+    inputs_of,
+    operators_in,
+    outputs_of,
     summary,
 )
 from modelwright.graph._types import ValueSpec, dtype_name, stored_bytes
@@ -76,6 +80,8 @@ __all__ = [
     "file_stamp",
     "fingerprint",
     "fits_one_file",
+    "holds_quantized",
+    "inputs_of",
     "is_external",
     "is_streamed",
     "late",
@@ -85,6 +91,8 @@ __all__ = [
     "model_bytes",
     "names_read",
     "needs_data_file",
+    "operators_in",
+    "outputs_of",
     "pieces",
     "point_at",
     "shared",

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 from modelwright._dataclass import dataclass
-from modelwright._lazy import lazy
+from modelwright._lazy import lazy_messages
 
 if TYPE_CHECKING:
     import onnx
 else:
-    onnx = lazy("onnx")
+    onnx = lazy_messages()
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +25,11 @@ class Body:
     initializers: tuple[onnx.TensorProto, ...]
     sparse_initializers: tuple[onnx.SparseTensorProto, ...]
     attribute_tensors: tuple[onnx.TensorProto, ...]
+
+    @functools.cached_property
+    def made(self) -> tuple[str, ...]:
+        """The names of what its nodes write."""
+        return tuple([name for node in self.nodes for name in node.output if name])
 
     def tensors(self) -> Iterator[onnx.TensorProto]:
         """Every stored tensor of this body; a sparse one gives its values and its indices."""

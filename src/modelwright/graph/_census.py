@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from dataclasses import field
 from typing import TYPE_CHECKING
@@ -80,6 +81,12 @@ _QLINEAR_DATA = (0, 3)
 _QLINEAR_ZERO_POINT = 2
 
 
+def may_be_quantized(operators: Iterable[str]) -> bool:
+    """Whether one of them computes with integers, or says what floats were rounded to."""
+    known = {*_QDQ, *_WEIGHT_ONLY, *_DYNAMIC, *_INTEGER, "QGemm"}
+    return any(operator in known or operator.startswith("QLinear") for operator in operators)
+
+
 def take_census(bodies: tuple[Body, ...]) -> Census:
     """One pass over all nodes, then the float tensors that no quantizing node explained."""
     names = names_of(bodies)
@@ -87,8 +94,7 @@ def take_census(bodies: tuple[Body, ...]) -> Census:
     for body in bodies:
         counter.body(body, names[id(body)])
     for body in bodies:
-        scope = names[id(body)].stored.maps[0]
-        counter.float_weights(scope.values())
+        counter.float_weights(names[id(body)].own.values())
     return counter.finish()
 
 
@@ -217,6 +223,7 @@ def _quantized_type(node: onnx.NodeProto, names: Names, stored: onnx.TensorProto
     return _integer_attribute(node, "output_dtype", 0) or _UINT8
 
 
+@functools.cache
 def _kind(code: int, *, quantized: bool = True) -> ElementKind:
     return ElementKind(dtype_name(code), dtype_bits(code) or _BIAS_BITS, quantized)
 

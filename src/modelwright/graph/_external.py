@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from modelwright._belongs import foreign
 from modelwright._dataclass import dataclass
-from modelwright._lazy import lazy
+from modelwright._lazy import lazy_messages
 from modelwright.errors import InputError
 from modelwright.graph._load import Graph, mentions, parsed, shared
 from modelwright.graph._types import dtype_name, stored_bytes
@@ -21,7 +21,7 @@ from modelwright.graph._types import dtype_name, stored_bytes
 if TYPE_CHECKING:
     import onnx
 else:
-    onnx = lazy("onnx")
+    onnx = lazy_messages()
 
 # Longer than any file; Python itself refuses to read numbers of thousands of digits.
 _MOST_DIGITS = 100

@@ -26,7 +26,7 @@ def first_flaw(model: onnx.ModelProto, bodies: tuple[Body, ...], on_disk: Mappin
     """The first thing that is wrong, in words, or None."""
     found = chain(
         _version_flaws(model),
-        _value_flaws(model.graph),
+        _value_flaws(model.graph, bodies[0]),
         chain.from_iterable(_tensor_flaws(body, on_disk if body.kind == "graph" else {}) for body in bodies),
         chain.from_iterable(_body_flaws(body, model.ir_version) for body in bodies),
         _function_flaws(model),
@@ -46,7 +46,7 @@ def _version_flaws(model: onnx.ModelProto) -> Iterator[str]:
             yield f"it imports two versions of the operators of {domain or 'ai.onnx'}"
 
 
-def _value_flaws(graph: onnx.GraphProto) -> Iterator[str]:
+def _value_flaws(graph: onnx.GraphProto, body: Body) -> Iterator[str]:
     twice = _twice(value.name for value in graph.input)
     if twice is not None:
         yield f"two inputs have the name '{twice}'"
@@ -58,10 +58,9 @@ def _value_flaws(graph: onnx.GraphProto) -> Iterator[str]:
             yield f"'{value.name}' has the element type {code}, and there is none"
     stored = {tensor.name for tensor in graph.initializer} | {item.values.name for item in graph.sparse_initializer}
     taken = stored | {value.name for value in graph.input}
-    for node in graph.node:
-        for name in node.output:
-            if name and name in taken:
-                yield f"a node writes '{name}', which is {'a weight' if name in stored else 'an input'}"
+    for name in () if taken.isdisjoint(body.made) else body.made:
+        if name in taken:
+            yield f"a node writes '{name}', which is {'a weight' if name in stored else 'an input'}"
 
 
 def _tensor_flaws(body: Body, on_disk: Mapping[int, ByteRange]) -> Iterator[str]:
@@ -84,7 +83,7 @@ def _tensor_flaws(body: Body, on_disk: Mapping[int, ByteRange]) -> Iterator[str]
 
 
 def _body_flaws(body: Body, ir_version: int) -> Iterator[str]:
-    twice = _twice(name for node in body.nodes for name in node.output if name)
+    twice = _twice(body.made)
     if twice is not None:
         yield f"two nodes write the value '{twice}'"
     for node in body.nodes:
@@ -118,8 +117,10 @@ def _function_flaws(model: onnx.ModelProto) -> Iterator[str]:
 
 def _twice(names: Iterable[str]) -> str | None:
     """The first name that occurs a second time."""
-    seen: set[str] = set()
-    for name in names:
+    found, seen = tuple(names), set[str]()
+    if len(set(found)) == len(found):
+        return None
+    for name in found:
         if name in seen:
             return name
         seen.add(name)

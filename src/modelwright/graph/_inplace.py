@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from modelwright._lazy import lazy
+from modelwright._lazy import lazy_messages
 from modelwright.graph._load import Graph
 from modelwright.graph._skeleton import ByteRange
 
 if TYPE_CHECKING:
     import onnx
 else:
-    onnx = lazy("onnx")
+    onnx = lazy_messages()
 
 
 def with_weights_in_place(graph: Graph) -> onnx.ModelProto:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelwright._dataclass import dataclass
-from modelwright._lazy import lazy
+from modelwright._lazy import lazy, lazy_messages
 from modelwright.errors import InputError
 from modelwright.graph._bodies import Body, bodies
 from modelwright.graph._flaws import first_flaw
@@ -23,7 +23,7 @@ from modelwright.graph._text import damaged_name
 if TYPE_CHECKING:
     import onnx
 else:
-    onnx = lazy("onnx")
+    onnx = lazy_messages()
 protobuf = lazy("google.protobuf.message")  # has no type stubs
 
 PROTOBUF_LIMIT = 2**31 - 1

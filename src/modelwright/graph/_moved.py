@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from modelwright._lazy import lazy
+from modelwright._lazy import lazy_messages
 from modelwright.graph._bodies import bodies
 from modelwright.graph._external import is_external
 from modelwright.graph._write import GRAPH_BYTES
@@ -15,7 +15,7 @@ from modelwright.graph._write import GRAPH_BYTES
 if TYPE_CHECKING:
     import onnx
 else:
-    onnx = lazy("onnx")
+    onnx = lazy_messages()
 
 
 def data_places(model: Path) -> frozenset[str]:

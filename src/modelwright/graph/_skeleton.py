@@ -8,6 +8,7 @@ those on disk, as if they were external.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from modelwright._dataclass import dataclass
 
@@ -67,8 +68,7 @@ def _split(data: memoryview) -> Skeleton:
     return Skeleton(model.join(), left_out)
 
 
-@dataclass(frozen=True)
-class _Field:
+class _Field(NamedTuple):
     """One field: its tag begins at `start`, its content at `body`."""
 
     number: int
@@ -111,8 +111,9 @@ def _tensor(data: memoryview, tensor: _Field, graph: _Output) -> ByteRange | Non
 
 def _fields(data: memoryview, position: int, end: int) -> Iterator[_Field]:
     while position < end:
-        start = position
-        tag, position = _readvarint(data, position, end)
+        start, tag = position, data[position]
+        # Numbers of one byte, which most are, without a call.
+        tag, position = (tag, position + 1) if tag < 0x80 else _readvarint(data, position, end)
         wire = tag & 7
         body = position
         if wire == _BYTES:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from modelwright._dataclass import dataclass
 from modelwright.graph._bodies import Body
@@ -11,6 +12,7 @@ from modelwright.graph._bodies import Body
 if TYPE_CHECKING:
     import onnx
 
+T = TypeVar("T")
 # Operators that move elements without computing with them; what they read is what they write.
 _MOVERS = frozenset({"Identity", "Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Slice"})
 _LOOKUP = "Gather"
@@ -20,10 +22,12 @@ _ADDING = frozenset({"Add", "Sub", "Sum"})
 
 @dataclass(frozen=True)
 class Names:
-    """Names visible in one body: stored tensors (initializers and Constant nodes) and producing nodes."""
+    """Names visible in one body: stored tensors (initializers and Constant nodes) and producing nodes. `own` are the
+    tensors stored in the body itself."""
 
-    stored: ChainMap[str, onnx.TensorProto]
-    producers: ChainMap[str, onnx.NodeProto]
+    own: Mapping[str, onnx.TensorProto]
+    stored: Mapping[str, onnx.TensorProto]
+    producers: Mapping[str, onnx.NodeProto]
 
     def tensor(self, node: onnx.NodeProto, index: int) -> onnx.TensorProto | None:
         """The stored tensor at an input, or None when it is computed or absent."""
@@ -49,34 +53,53 @@ def names_of(bodies: tuple[Body, ...]) -> dict[int, Names]:
     """By identity of the body. Parents come first, so a child finds its parent's names."""
     found: dict[int, Names] = {}
     for body in bodies:
-        outer = found[id(body.parent)] if body.parent else Names(ChainMap({}), ChainMap({}))
         stored = {tensor.name: tensor for tensor in body.initializers} | _constants(body)
         producers = {name: node for node in body.nodes for name in node.output if name}
-        found[id(body)] = Names(outer.stored.new_child(stored), outer.producers.new_child(producers))
+        outer = found[id(body.parent)] if body.parent else None
+        found[id(body)] = Names(
+            stored,
+            stored if outer is None else _inside(outer.stored, stored),
+            producers if outer is None else _inside(outer.producers, producers),
+        )
     return found
+
+
+def _inside(outer: Mapping[str, T], own: dict[str, T]) -> Mapping[str, T]:
+    return ChainMap(own, *(outer.maps if isinstance(outer, ChainMap) else [cast(dict[str, T], outer)]))
 
 
 def added_tensors(bodies: tuple[Body, ...], names: dict[int, Names]) -> set[int]:
     """Identities of the stored tensors that are added to values that move, and read by nobody else.
 
     Looked through are operators that move elements, and pairs. What is added to a weight is a part of that weight.
+    Vectors are none of them: what they are is clear without.
     """
     added: dict[int, bool] = {}
+    if not any(_adds_matrix(node, names[id(body)]) for body in bodies for node in body.nodes):
+        return set()
     for body in bodies:
         visible, fixed = names[id(body)], set[str]()
+        stored = visible.stored
         for node in body.nodes:
-            read = [name for name in node.input if name]
-            still = bool(read) and all(name in visible.stored or name in fixed for name in read)
+            read, kind = [name for name in node.input if name], node.op_type
+            still = bool(read) and all(name in stored or name in fixed for name in read)
             if still:
                 fixed.update(node.output)
-            if node.op_type in _HANDED_ON:
+            if kind in _HANDED_ON:
                 continue
             for name in read:
-                tensor = visible.stored.get(_handed_on(visible, name))
+                tensor = stored.get(name) or stored.get(_handed_on(visible, name))
                 if tensor is not None:
-                    adds = node.op_type in _ADDING and not still
+                    adds = kind in _ADDING and not still
                     added[id(tensor)] = added.get(id(tensor), True) and adds
     return {tensor for tensor, only in added.items() if only}
+
+
+def _adds_matrix(node: onnx.NodeProto, names: Names) -> bool:
+    if node.op_type not in _ADDING:
+        return False
+    found = (names.stored.get(_handed_on(names, name)) for name in node.input)
+    return any(tensor is not None and len(tensor.dims) > 1 for tensor in found)
 
 
 def _handed_on(names: Names, name: str) -> str:

@@ -29,7 +29,7 @@ _LIST_OF = {
 def tensor_flaw(tensor: onnx.TensorProto, left_on_disk: int | None = None) -> str | None:
     """What is wrong with it, or None. `left_on_disk` is the size of raw bytes that were not read."""
     named = f"tensor '{tensor.name}'"
-    code, dims = tensor.data_type, tensor.dims
+    code, dims = tensor.data_type, tuple(tensor.dims)
     if dtype_bits(code) is None and code != STRING:
         return f"{named} has the element type {code}, and there is none"
     if min(dims, default=0) < 0:
@@ -43,7 +43,9 @@ def tensor_flaw(tensor: onnx.TensorProto, left_on_disk: int | None = None) -> st
 
 def _content_flaw(tensor: onnx.TensorProto, named: str, left_on_disk: int | None) -> str | None:
     raw = len(tensor.raw_data) if left_on_disk is None else left_on_disk
-    filled = [name for name in _LISTS if len(getattr(tensor, name))]
+    filled = [name for name in _LISTS if getattr(tensor, name)]
+    if not filled and raw == stored_bytes(tensor.data_type, tensor.dims):
+        return None
     shape = f"{dtype_name(tensor.data_type)} {list(tensor.dims)[:8]}"
     if len(filled) + bool(raw) > 1:
         return f"{named} stores its values twice ({', '.join([*filled, 'raw_data' * bool(raw)]).rstrip(', ')})"

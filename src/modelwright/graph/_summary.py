@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Literal
 
 from modelwright._dataclass import dataclass
 from modelwright.graph._bodies import Body, domain_of
-from modelwright.graph._epcontext import EpContextNode, ep_context_nodes
+from modelwright.graph._census import may_be_quantized
+from modelwright.graph._epcontext import EP_CONTEXT, EpContextNode, ep_context_nodes
 from modelwright.graph._external import ExternalTensor, external_data
 from modelwright.graph._load import PROTOBUF_LIMIT, Graph, shared
 from modelwright.graph._precision import Precision, precision
@@ -105,6 +106,26 @@ def summary(graph: Graph) -> ModelSummary:
     return _shared(graph) if graph.shared else _fresh(graph)
 
 
+def inputs_of(graph: Graph) -> tuple[ValueSpec, ...]:
+    """What the summary says of them; its external files are not looked at."""
+    return _inputs(graph.model.graph)
+
+
+def outputs_of(graph: Graph) -> tuple[ValueSpec, ...]:
+    return tuple(map(value_spec, graph.model.graph.output))
+
+
+def operators_in(graph: Graph) -> frozenset[str]:
+    """Of subgraphs and local functions too, whatever their domain."""
+    return frozenset(node.op_type for body in graph.bodies for node in body.nodes)
+
+
+def holds_quantized(graph: Graph) -> bool | None:
+    """What the summary says; nothing is counted where no operator quantizes anything."""
+    operators = operators_in(graph)
+    return summary(graph).quantized if EP_CONTEXT in operators or may_be_quantized(operators) else False
+
+
 def facts(path: str | Path) -> ModelSummary:
     """The summary of the model in a file, for those who only look at it."""
     return summary(shared(path))
@@ -121,7 +142,7 @@ def _summary(graph: Graph, external: tuple[ExternalTensor, ...], compiled: tuple
     model = graph.model
     files = (ModelFilePart(graph.path.name, "model", graph.file_bytes), *_other_files(graph, external, compiled))
     total = sum(item.size_bytes or 0 for item in files)
-    inputs, outputs = _inputs(model.graph), tuple(map(value_spec, model.graph.output))
+    inputs, outputs = inputs_of(graph), outputs_of(graph)
     ops = _ops(graph.bodies)
     weights = _weights(graph.bodies)
     subgraphs = sum(body.kind == "subgraph" for body in graph.bodies)

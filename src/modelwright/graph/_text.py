@@ -14,8 +14,11 @@ if TYPE_CHECKING:
 def damaged_name(model: onnx.ModelProto, bodies: tuple[Body, ...]) -> str | None:
     """What stands where a name should, or None when every name we ever look at is text."""
     try:
+        names = list(_names(model, bodies))
         # Some protobuf runtimes hand out bytes for such a name, others raise.
-        return next((repr(name)[:60] for name in _names(model, bodies) if type(name) is not str), None)
+        if set(map(type, names)) <= {str}:
+            return None
+        return next(repr(name)[:60] for name in names if type(name) is not str)
     except UnicodeDecodeError as error:
         return repr(error.object)[:60]
 
@@ -37,25 +40,27 @@ def _names(model: onnx.ModelProto, bodies: tuple[Body, ...]) -> Iterator[str]:
                 yield from (entry.key, entry.value)
 
 
-def _node_names(nodes: Iterable[onnx.NodeProto]) -> Iterator[str]:
+def _node_names(nodes: Iterable[onnx.NodeProto]) -> list[str]:
+    """A list: of thousands of nodes, each name by itself takes longer than to parse the model."""
+    found: list[str] = []
     for node in nodes:
-        yield node.op_type
-        yield node.domain
-        yield node.name
-        yield node.overload
-        yield from node.input
-        yield from node.output
+        found += (node.op_type, node.domain, node.name, node.overload, *node.input, *node.output)
         for attribute in node.attribute:
-            yield attribute.name
-            yield attribute.ref_attr_name
-            if attribute.HasField("g"):
-                yield from _value_names((*attribute.g.input, *attribute.g.output))
-            for graph in attribute.graphs:
-                yield from _value_names((*graph.input, *graph.output))
-            if attribute.HasField("tp"):
-                yield from _type_names(attribute.tp)
-            for declared in attribute.type_protos:
-                yield from _type_names(declared)
+            found += _attribute_names(attribute)
+    return found
+
+
+def _attribute_names(attribute: onnx.AttributeProto) -> Iterator[str]:
+    yield attribute.name
+    yield attribute.ref_attr_name
+    if attribute.HasField("g"):
+        yield from _value_names((*attribute.g.input, *attribute.g.output))
+    for graph in attribute.graphs:
+        yield from _value_names((*graph.input, *graph.output))
+    if attribute.HasField("tp"):
+        yield from _type_names(attribute.tp)
+    for declared in attribute.type_protos:
+        yield from _type_names(declared)
 
 
 def _value_names(values: Iterable[onnx.ValueInfoProto]) -> Iterator[str]:

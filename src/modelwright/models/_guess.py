@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from modelwright.errors import InputError, UsageError, did_you_mean
-from modelwright.graph import Graph, ValueSpec, summary
+from modelwright.graph import Graph, ValueSpec, inputs_of
 from modelwright.models._build_folder import recorded_inputs
 from modelwright.models._embedding import index_bound
 from modelwright.models._size_hints import SizeHints, metadata_hints, sized
@@ -62,7 +62,7 @@ def specs_from_graph(
     `ranges` sets half-open value ranges by input name; both win over what the export recorded, and that over every
     guess. `recorded` is looked up beside the model unless given. Integers of an unknown range are an error, unless
     `unranged` says what they are to be."""
-    signature = summary(graph).inputs
+    signature = inputs_of(graph)
     ranges = dict(ranges or {})
     _refuse_unknown("input", ranges, [value.name for value in signature])
     known = _known(graph, recorded)
@@ -88,8 +88,8 @@ def fixed_sizes(graph: Graph, others: Iterable[Graph]) -> dict[str, int]:
     """The symbolic dimensions of `graph` that another form of the same model has fixed; the first to say it counts."""
     found: dict[str, int] = {}
     for other in others:
-        shapes = {value.name: value.shape or () for value in summary(other).inputs}
-        for value in summary(graph).inputs:
+        shapes = {value.name: value.shape or () for value in inputs_of(other)}
+        for value in inputs_of(graph):
             declared, fixed = _Dimensions.declared(value), shapes.get(value.name, ())
             for dim, size in zip(declared, fixed, strict=False) if len(declared) == len(fixed) else ():
                 if isinstance(dim, str) and isinstance(size, int):
@@ -129,7 +129,7 @@ def sized_dims(
     chosen = {**sized(seen or {}, "the data"), **sized(said or {}, "as asked")}
     dims = _Dimensions(graph, chosen, _known(graph, None), processor)
     found = {}
-    for value in summary(graph).inputs:
+    for value in inputs_of(graph):
         declared = dims.declared(value)
         for axis, dim in enumerate(declared):
             if isinstance(dim, str):
@@ -139,14 +139,14 @@ def sized_dims(
 
 def symbolic_dims(graph: Graph) -> frozenset[str]:
     """The dimensions of the inputs that are no numbers; one without a name is called after its place."""
-    declared = (dim for value in summary(graph).inputs for dim in _Dimensions.declared(value))
+    declared = (dim for value in inputs_of(graph) for dim in _Dimensions.declared(value))
     return frozenset(dim for dim in declared if isinstance(dim, str))
 
 
 def sizes_in(sample: Mapping[str, NDArray[Any]], graph: Graph) -> dict[str, int]:
     """The symbolic dimensions that a real sample shows."""
     found: dict[str, int] = {}
-    for value in summary(graph).inputs:
+    for value in inputs_of(graph):
         declared, shape = _Dimensions.declared(value), sample[value.name].shape if value.name in sample else ()
         if len(declared) == len(shape):
             found |= {dim: size for dim, size in zip(declared, shape, strict=True) if isinstance(dim, str)}
@@ -221,7 +221,7 @@ def _length_fill(graph: Graph, value: ValueSpec, dims: _Dimensions) -> Fill | No
     """`input_lengths` and the like: as long as the input before it is, along the axis that has no fixed size."""
     if not re.search(r"(^|_)len(gth)?s?$", value.name.lower()) or len(value.shape or ()) > 1:
         return None
-    before = [item for item in summary(graph).inputs if len(item.shape or ()) > 1]
+    before = [item for item in inputs_of(graph) if len(item.shape or ()) > 1]
     for item in before:
         free = [axis for axis, dim in enumerate(item.shape or ()) if axis and not isinstance(dim, int)]
         size = dims.resolved(item)[free[0] if free else 1]
@@ -246,7 +246,7 @@ class _Dimensions:
         known: Mapping[str, TensorSpec],
         processor: SizeHints | None = None,
     ) -> None:
-        signature = summary(graph).inputs
+        signature = inputs_of(graph)
         names = [dim for value in signature for dim in self.declared(value) if isinstance(dim, str)]
         _refuse_unknown("dimension", chosen, names)
         self._hints = [hints for hints in (processor, metadata_hints(graph)) if hints is not None]

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from modelwright.graph import Graph, summary
+from modelwright.graph import Graph, outputs_of
 from modelwright.models._guess import specs_from_graph
 from modelwright.vocabulary import Fill, InputSpec, TensorSpec
 
@@ -23,7 +23,7 @@ _BOOL = (Fill("zeros"),)
 
 def guesses(graph: Graph) -> Iterator[InputSpec]:
     """The likeliest first. An input without a type, a shape or a size is an InputError."""
-    shapes = [value.shape for value in summary(graph).outputs]
+    shapes = [value.shape for value in outputs_of(graph)]
     options = [_options(spec, shapes) for spec in specs_from_graph(graph, unranged=_WHOLE[0])]
     for chosen in itertools.islice(_choices([len(one) for one in options]), _MOST):
         yield tuple(one[index] for one, index in zip(options, chosen, strict=True))

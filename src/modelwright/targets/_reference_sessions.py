@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
-from modelwright.graph import Graph, facts, late, model_bytes, shared, summary, with_weights_in_place
+from modelwright.graph import Graph, facts, late, model_bytes, operators_in, shared, summary, with_weights_in_place
 from modelwright.targets._binding import SessionSpec
 from modelwright.targets._session import BoundSession, ModelBytes, open_session
 from modelwright.targets._target import parse_target
@@ -35,7 +35,7 @@ def open_exact(path: str | Path, *, lean: bool = False) -> BoundSession:
 def open_as_meant(path: str | Path, *, lean: bool = False) -> BoundSession:
     """On the CPU, what a quantized graph says: pairs computed in float; integer operators, which have no float form,
     without saturating."""
-    integers = any(op.op_type.startswith(_INTEGER) for op in facts(path).ops)
+    integers = any(name.startswith(_INTEGER) for name in operators_in(shared(path)))
     return open_exact(path, lean=lean) if integers else open_as_written(path)
 
 
@@ -43,14 +43,14 @@ def open_as_written(path: str | Path, *, to_run: bool = True) -> BoundSession:
     """On the CPU, without graph optimization. For a run or two it is cheaper not to copy or repack the weights, but
     for those in blocks: without, every run unpacks all of them to floats. Pairs do that too, one weight at a time."""
     graph = shared(path)
-    kinds = {op.op_type for op in summary(graph).ops}
+    kinds = operators_in(graph)
     packing = {"session.disable_prepacking": "0" if to_run and _IN_BLOCKS in kinds else "1"}
     return _in_place(graph, SessionSpec(graph_optimization="disabled", config=packing, frugal=_TO_FLOAT in kinds))
 
 
 def in_blocks(path: str | Path) -> bool:
     """Weights that every run would unpack to floats, if opening did not pack them anew."""
-    return any(op.op_type == _IN_BLOCKS for op in facts(path).ops)
+    return _IN_BLOCKS in operators_in(shared(path))
 
 
 def open_lean(path: str | Path) -> BoundSession:

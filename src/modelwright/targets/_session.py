@@ -265,8 +265,8 @@ def _assignment(session: Any) -> tuple[AssignedGroup, ...]:
 def _used(session: Any, binding: Binding, spec: SessionSpec) -> dict[str, int]:
     """Nodes per EP. One that breaks when asked claims nothing, and onnxruntime goes on with the CPU."""
     counts = Counter[str]()
-    for group in _assignment(session):
-        counts[group.ep_name] += len(group.nodes)
+    for group in session.get_provider_graph_assignment_info():
+        counts[group.ep_name] += len(group.get_nodes())
     if counts and binding.ep_name not in counts and not spec.allow_unused:
         raise ExecutionError(
             f"{binding.target} takes no node of the model",

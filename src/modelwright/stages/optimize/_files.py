@@ -53,7 +53,8 @@ class SourceModel:
 
 def read_source(path: str) -> SourceModel:
     """Parse and check the input. What this stage could not keep is refused."""
-    graph = graphs.load(path)
+    # The gate looks at it too, in the same process.
+    graph = graphs.shared(path)
     external = graphs.external_data(graph)
     if graph.model.graph.sparse_initializer or graph.model.training_info:
         raise InputError(

@@ -20,6 +20,8 @@ else:
     ir = lazy("onnx_ir")
 
 _HOLE = "zeros"
+# The oldest models leave the type out.
+_UNTYPED, _GRAPH, _GRAPHS = 0, 5, 10
 # Masks, shapes, scales and epsilons decide whether a pattern matches; matrices do not.
 BIG = 16 * 1024
 
@@ -154,4 +156,5 @@ def nodes_of(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
         for node in pending.pop():
             yield node
             for attribute in node.attribute:
-                pending += [graph.node for graph in (attribute.g, *attribute.graphs) if graph.node]
+                if attribute.type in (_UNTYPED, _GRAPH, _GRAPHS):
+                    pending += [graph.node for graph in (attribute.g, *attribute.graphs) if graph.node]

@@ -69,7 +69,9 @@ class WorkingModel:
 
     @property
     def found(self) -> Snapshot:
-        return snapshot(self.model) if self._message is None else operators_of(nodes_of(self._message))
+        if self._message is None:
+            return snapshot(self.model)
+        return operators_of(self._message.graph.node if self._plain else nodes_of(self._message))
 
     @property
     def opset(self) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 from modelwright._dataclass import dataclass
 from modelwright.data import DataSource, bearable, samples
-from modelwright.graph import Graph, ValueSpec, summary
+from modelwright.graph import Graph, ValueSpec, inputs_of
 from modelwright.models import NoGuessError
 from modelwright.stages.validate._outputs import Asked
 from modelwright.stages.validate._types import Gate
@@ -51,7 +51,7 @@ def compared(candidate: str, reference: str, graph: Graph, params: Gate, feeds: 
     except NoGuessError:
         # Floats can hold anything: a model of fixed sizes that runs with none of them is broken, whatever a user would
         # give. Where a size is free, another one may be what it takes.
-        if refused is not None and all(value.dtype == "float32" and _fixed(value) for value in summary(graph).inputs):
+        if refused is not None and all(value.dtype == "float32" and _fixed(value) for value in inputs_of(graph)):
             raise refused from None
         raise
     others = tuple(samples(found, graph, params.samples))

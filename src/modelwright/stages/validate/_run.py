@@ -12,7 +12,7 @@ from modelwright._json import dumps
 from modelwright._lazy import lazy
 from modelwright.data import DataSource
 from modelwright.errors import WrightError
-from modelwright.graph import Graph, ValueSpec, external_data, facts, shared, summary
+from modelwright.graph import Graph, ValueSpec, external_data, holds_quantized, inputs_of, outputs_of, shared
 from modelwright.models import NoGuessError
 from modelwright.stages.validate._clipped import beyond_calibration
 from modelwright.stages.validate._fed import Feeds, compared, feeds_for
@@ -94,8 +94,8 @@ def _as_it_came(gate: Gate, candidate: str, reference: str) -> Gate:
     """Where no precision could be measured (a model without weights) and nothing is quantized, nothing may be lost."""
     if (
         not (gate.inherited and is_quantized(gate.precision))
-        or facts(candidate).quantized
-        or facts(reference).quantized
+        or holds_quantized(shared(candidate))
+        or holds_quantized(shared(reference))
     ):
         return gate
     return replace(gate, precision=NOTHING_ROUNDED)
@@ -144,8 +144,8 @@ def _without_weights(graph: Graph) -> onnx.ModelProto:
 
 
 def _signature(candidate: Graph, reference: Graph) -> GateCheck:
-    ours, theirs = summary(candidate), summary(reference)
-    for kind, mine, wanted in (("input", ours.inputs, theirs.inputs), ("output", ours.outputs, theirs.outputs)):
+    inputs, outputs = inputs_of(candidate), outputs_of(candidate)
+    for kind, mine, wanted in (("input", inputs, inputs_of(reference)), ("output", outputs, outputs_of(reference))):
         if [value.name for value in mine] != [value.name for value in wanted]:
             names = f"{[value.name for value in mine]} instead of {[value.name for value in wanted]}"
             return GateCheck("same inputs and outputs", False, f"{kind}s are {names}")
@@ -156,7 +156,7 @@ def _signature(candidate: Graph, reference: Graph) -> GateCheck:
                     False,
                     f"{kind} {value.name} is {value.dtype}{value.shape} instead of {expected.dtype}{expected.shape}",
                 )
-    return GateCheck("same inputs and outputs", True, f"{len(ours.inputs)} in, {len(ours.outputs)} out")
+    return GateCheck("same inputs and outputs", True, f"{len(inputs)} in, {len(outputs)} out")
 
 
 def _fits(value: ValueSpec, expected: ValueSpec) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.errors import ExecutionError, WrightError
-from modelwright.graph import facts, model_bytes, shared
+from modelwright.graph import holds_quantized, model_bytes, shared
 from modelwright.metrics import leaves
 from modelwright.stages.validate._listed import picked_outputs
 from modelwright.stages.validate._outputs import Asked, Outputs, parity
@@ -76,7 +76,7 @@ def both_ways(candidate: str, reference: str, asked: Asked) -> Ways:
         itself = parity(wanted, wanted, asked)
         return Ways(itself, "as executed", fidelity(itself), alone, samples=count, engine=_engine())
     progress("running the artifact", 0.4)
-    quantized = facts(candidate).quantized
+    quantized = holds_quantized(shared(candidate))
     large = max(map(model_bytes, (candidate, reference))) >= LARGE_BYTES and not in_blocks(candidate)
     session = open_lean(candidate) if large else open_session(candidate, parse_target("cpu"), CALM)
     executed = parity(wanted, _answers(session, feeds), asked)
@@ -97,7 +97,7 @@ def both_ways(candidate: str, reference: str, asked: Asked) -> Ways:
 
 def unchanged(candidate: str, reference: str) -> bool:
     """Nothing was made: it is the very file that it would be compared with. Integer kernels are looked at even so."""
-    return Path(candidate).samefile(reference) and not facts(candidate).quantized
+    return Path(candidate).samefile(reference) and not holds_quantized(shared(candidate))
 
 
 def affordable(samples: int, candidate: str, reference: str) -> int:
