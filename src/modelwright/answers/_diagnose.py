@@ -109,6 +109,8 @@ def _open(rule: CauseRule, cure: TriedCure) -> OpenQuestion:
 def _unanswered(found: Gathered, concluded: Concluded) -> list[OpenQuestion]:
     """A symptom that somebody has and nothing here shows."""
     symptom = found.complaint.symptom
+    if found.unfed is not None and not concluded.causes:
+        return [OpenQuestion(f"cannot tell whether it runs: {found.unfed.words}", "give real samples as `data`")]
     made_up = found.complaint.inputs.data.random and found.run is not None and found.run.not_finite
     if symptom is None and made_up and not concluded.causes:
         words = "cannot tell whether the answers are wrong: they are no numbers, from made-up inputs"

@@ -18,6 +18,7 @@ from modelwright.diagnosis import DebugReport
 from modelwright.errors import InputError, WrightError
 from modelwright.graph import DamagedFileError, ExternalDataError, ModelSummary, load, model_bytes, summary
 from modelwright.measure import InputChoice
+from modelwright.models import NoGuessError
 from modelwright.pipeline import Analysis
 from modelwright.store import Store
 from modelwright.targets import GraphOptimization, SessionSpec, Target
@@ -71,7 +72,7 @@ class Refused:
     problem: str
     cause: str
     fix: str
-    about: Literal["external-data", "file-damaged"] | None = None
+    about: Literal["external-data", "file-damaged", "no-guess"] | None = None
 
     @property
     def words(self) -> str:
@@ -80,9 +81,10 @@ class Refused:
 
 @dataclass(frozen=True)
 class Gathered:
-    """Facts; what could not be had is None. `chip` is what a compiled context says it was made for; `arrays` what a row
-    of the data holds; `again` the debug report of the same quantization made again on this data; `uneven` are weights
-    of the reference with how much larger their largest channel is than the middle one."""
+    """Facts; what could not be had is None. `unfed` is why no inputs could be made up for it; `chip` what a compiled
+    context says it was made for; `arrays` what a row of the data holds; `again` the debug report of the same
+    quantization made again on this data; `uneven` are weights of the reference with how much larger their largest
+    channel is than the middle one."""
 
     complaint: Complaint
     model: ModelSummary | None = None
@@ -90,6 +92,7 @@ class Gathered:
     analysis: Analysis | None = None
     run: RunOutcome | None = None
     refused: Refused | None = None
+    unfed: Refused | None = None
     said: LogCause | None = None
     weights: WeightFacts | None = None
     chip: Mapping[str, str] | None = None
@@ -171,6 +174,8 @@ def _ran(found: Gathered) -> Gathered:
     if found.analysis is not None and found.analysis.placement.status == "unknown":
         return noted(found, "one run", "not tried: the target cannot be asked here", None)
     outcome = attempt(complaint)
+    if isinstance(outcome, Refused) and outcome.about == "no-guess":
+        return noted(replace(found, unfed=outcome), "one run", outcome.words, None)
     if isinstance(outcome, Refused):
         said = next(iter(read_lines([outcome.cause]).causes), None)
         refused = replace(found, refused=outcome, said=said, arrays=_arrays(complaint))
@@ -188,7 +193,7 @@ def attempt(complaint: Complaint) -> RunOutcome | Refused:
     try:
         subject = measure.make_subject(complaint.model, complaint.inputs)
     except WrightError as error:
-        return Refused(error.problem, error.cause, error.fix)
+        return Refused(error.problem, error.cause, error.fix, "no-guess" if isinstance(error, NoGuessError) else None)
     call = run_once.call(str(complaint.model), str(complaint.target), complaint.session.spec, dict(subject.feeds))
     result = run(call, timeout=RUN_S)
     if result.value is not None:

@@ -13,7 +13,7 @@ from modelwright.answers._made import optimized, quantize_again
 from modelwright.answers._rule import CauseRule, Lab, Shown
 from modelwright.answers._types import TriedCure
 from modelwright.errors import WrightError
-from modelwright.judge import VerdictKind
+from modelwright.judge import Finding, VerdictKind
 from modelwright.measure import Arm, CompareOptions, CompareResult, PerfOptions, PerfResult
 from modelwright.stages.optimize import PRESETS, OptimizeParams
 from modelwright.targets import usable_cpus
@@ -23,6 +23,7 @@ _PREPACKING = "session.disable_prepacking"
 _ARENA = "enable_cpu_mem_arena"
 _TIMES, _CLEARLY, _LESS = 4, 1.3, 1.1
 _LONG_LOAD_S = 0.1
+_GAIN = 0.05
 _HELD: dict[VerdictKind, bool | None] = {
     VerdictKind.IMPROVED: True,
     VerdictKind.EQUIVALENT: False,
@@ -77,8 +78,14 @@ def _told(title: str, how: str, result: CompareResult | Refused) -> TriedCure:
         return TriedCure(title, how, "as it is", str(other.refused or other.failure or "not measured"), None)
     before = f"{base.times_ms[-1]:.3g} ms" if base.times_ms and base.times_ms[-1] else "as it is"
     held = _HELD.get(other.verdict.kind)
+    held = held and _worth(other.verdict)
     fix = measure.what_settles(other, result) if held is None else None
     return TriedCure(title, how, before, other.sentence, held, fix)
+
+
+def _worth(found: Finding) -> bool:
+    """What is faster by less is no cure of what somebody calls slow."""
+    return max((verdict.effect or 0.0 for verdict in found.proven), default=0.0) >= _GAIN
 
 
 def _slow(found: Gathered) -> bool:

@@ -21,7 +21,7 @@ from modelwright.measure._perf_types import (
 from modelwright.measure.races._arm import ReadyArm, inputs_digest, ready_arm
 from modelwright.measure.races._arm_spec import Arm, parse_arm, parse_arms
 from modelwright.measure.races._compare import compare
-from modelwright.measure.races._outputs import OutputCheck, Outputs, check_outputs
+from modelwright.measure.races._outputs import OutputCheck, Outputs, check_outputs, says_something
 from modelwright.measure.races._schedule import Schedule, Turn
 from modelwright.measure.races._sentence import quantile_name, sentence
 from modelwright.measure.races._settling import QUIETER, more_budget, what_settles
@@ -131,6 +131,7 @@ __all__ = [
     "require_effective",
     "require_times",
     "run_monitored",
+    "says_something",
     "sentence",
     "trace",
     "traced_changes",

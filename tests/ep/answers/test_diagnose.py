@@ -183,3 +183,11 @@ def test_samples_that_are_no_numbers_are_the_cause_and_not_the_model(net, tmp_pa
     found = mw.diagnose(net, data=str(tmp_path / "d.npz"))
     assert [cause.rule for cause in found.causes] == ["inputs-not-finite"]
     assert found.causes[0].cured
+
+
+def test_a_model_that_nothing_can_be_made_up_for_is_not_called_bad(tmp_path):
+    nodes = [helper.make_node("Cast", ["x"], ["y"], to=TensorProto.FLOAT)]
+    blind = model(nodes, [value("x", TensorProto.INT32, [1, 8])], [value("y", shape=[1, 8])], [], opsets={"": 17})
+    found = mw.diagnose(save(blind, tmp_path))
+    assert (found.causes, found.healthy, found.next_steps) == ((), None, ("give real samples as `data`",))
+    assert not [look for look in found.looked_at if look.ok is False]

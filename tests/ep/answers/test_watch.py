@@ -3,6 +3,7 @@
 import json
 import re
 
+import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
@@ -78,3 +79,11 @@ def forged_integers():
     ]
     graph = helper.make_graph(nodes, "g", sides[:1], sides[1:])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+def test_answers_that_are_no_numbers_on_both_sides_are_not_called_the_same(suite, tmp_path):
+    np.savez(tmp_path / "nan.npz", x=np.full((4, 4), np.nan, np.float32))
+    with suite.open("a") as file:
+        file.write('data = "nan.npz"\n')
+    rows = {row.aspect: row for row in mw.watch(suite, budget_s=0.2).cases[0].rows}
+    assert (rows["accuracy"].passed, "NaN" in rows["accuracy"].sentence) == (None, True)

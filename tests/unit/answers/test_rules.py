@@ -1,14 +1,16 @@
 """The rules as a table: words that stand for one thing, and no claim about speed that a race did not decide."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from modelwright import answers
-from modelwright.answers import RULES, Complaint, TriedCure, error_texts
+from modelwright.answers import RULES, Complaint, TriedCure, _rules_cost, error_texts
 from modelwright.answers import _diagnose as diagnosing
 from modelwright.answers._gather import Gathered
 from modelwright.answers._rule import CauseRule, Lab, Shown
+from modelwright.judge import Judge, VerdictKind, finding
 from modelwright.targets import parse_target
 
 GATHERED = Gathered(Complaint(Path("model.onnx"), parse_target("cpu"), symptom="slow"))
@@ -50,3 +52,9 @@ def test_a_symptom_without_a_cause_is_said(tmp_path):
     assert "--op-trace" in question.fix
     found = answers.Diagnosis("m", "cpu", "slow", (), (), ("no cause was found for: slow",))
     assert found.healthy is None
+
+
+@pytest.mark.parametrize(("effect", "worth"), [(0.01, False), (0.049, False), (0.05, True), (0.4, True)])
+def test_a_gain_of_a_hundredth_is_no_cure_of_what_is_slow(effect, worth):
+    verdict = replace(Judge().verdict(), kind=VerdictKind.IMPROVED, effect=effect)
+    assert _rules_cost._worth(finding((verdict,))) is worth

@@ -69,6 +69,13 @@ def test_speed_that_nobody_measured_is_not_a_yes():
 def test_nan_is_a_no_wherever_it_came_out():
     there = replace(facts().trials[1], place="other", finite=False)
     assert answers(facts(trials=(*facts().trials, there)), "inputs") == {"qnn-npu": False, "cpu": True}
+    fed = replace(there, fed_finite=False)  # NaN went in
+    assert answers(facts(trials=(*facts().trials, fed)), "inputs") == {"qnn-npu": None, "cpu": True}
+
+
+def test_what_nobody_could_say_has_a_next_step():
+    found = facts(real=False, speeds={"qnn-npu": SpeedAnswer(None, "not run: only a simulator")})
+    assert all(row.fix for row in gate_rows(found) if row.passed is None)
 
 
 def test_made_up_inputs_prove_nothing_and_nor_do_two():

@@ -81,8 +81,8 @@ def _complete(found: GateFacts) -> Iterator[GateRow]:
     if cpu_variant(found.variants) is None:
         yield GateRow("complete", None, False, "there is no variant for a plain CPU", fix="add cpu to the `targets`")
     else:
-        count = f"{len(found.variants)} variants" if len(found.variants) > 1 else "one variant"
-        yield GateRow("complete", None, True, f"{count}, one of them for any CPU")
+        count = f"{len(found.variants)} variants, one of them" if len(found.variants) > 1 else "one variant,"
+        yield GateRow("complete", None, True, f"{count} for any CPU")
 
 
 def _accuracy(found: GateFacts) -> Iterator[GateRow]:
@@ -124,12 +124,14 @@ def _fed(found: GateFacts, target: str) -> tuple[bool | None, str]:
     worst = worst_of(trials)
     if worst is None:
         return None, _why_not(trials)
+    if worst.finite is False and not worst.fed_finite:
+        return None, "the samples hold NaN or infinity themselves"
     if worst.finite is False:
         return False, f"NaN or infinity came out on {worst.engine}"
     if not found.real:
         return None, _MADE_UP
     if worst.inputs < FEWEST:
-        return None, f"only {worst.inputs} different inputs were in the data, {FEWEST} are needed"
+        return None, f"the data has {worst.inputs} different of the {FEWEST} inputs that are needed"
     return True, f"{worst.inputs} real inputs, all answers finite, on {worst.engine}{_simulated(worst)}"
 
 

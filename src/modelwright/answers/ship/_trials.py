@@ -112,6 +112,7 @@ def _trial(plan: TrialPlan, asked: _AskedVariant, fed: Sequence[Subject], known:
         finite=all(_finite(one.answers) for one in ran),
         different=different,
         compared=compared,
+        fed_finite=all(_finite(subject.feeds) for subject in fed),
     )
 
 

@@ -65,7 +65,8 @@ class ShippedVariant:
 class VariantTrial:
     """One variant, opened and run in one place: `here`, or a runtime by its name. Without `ran`, `reason` says why not.
 
-    `inputs` are so many different ones; `finite` and `different` (from the CPU variant, how) are about their answers.
+    `inputs` are so many different ones, numbers all of them where `fed_finite`; `finite` and `different` (from the CPU
+    variant, how) are about their answers.
     """
 
     target: str
@@ -79,6 +80,7 @@ class VariantTrial:
     finite: bool | None = None
     different: str | None = None
     compared: bool = False
+    fed_finite: bool = True
 
 
 @dataclass(frozen=True)

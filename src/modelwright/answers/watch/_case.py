@@ -124,6 +124,9 @@ def _accuracy(old: _Answered, new: _Answered, arm: ReadyArm, *, real: bool) -> W
     fed = f"{len(checks)} {'real' if real else 'made-up'} input{'s' if len(checks) > 1 else ''}"
     if different is not None:
         return WatchRow("accuracy", False, f"other answers on {fed}: {different}")
+    if not any(map(measure.says_something, old.answers)):
+        words = f"nothing but NaN and infinity came out on {fed}, on both sides"
+        return WatchRow("accuracy", None, words, fix="give the case `data` that it computes numbers from")
     most = max((check.max_abs for check in checks if check.max_abs is not None), default=0.0)
     return WatchRow("accuracy", True, f"the same answers on {fed}, {most:.2g} apart at most")
 
