@@ -13,6 +13,7 @@ from modelwright.graph._external import (
 from modelwright.graph._fingerprint import fingerprint, structure
 from modelwright.graph._inplace import point_at, with_weights_in_place
 from modelwright.graph._late import late, names_read
+from modelwright.graph._listed import freeze_weights
 from modelwright.graph._load import DamagedFileError, Graph, file_stamp, load, mentions, shared
 from modelwright.graph._macs import Macs, MacShare, UncountedMacs, count_macs
 from modelwright.graph._moved import data_places, with_data_at
@@ -80,6 +81,7 @@ __all__ = [
     "file_stamp",
     "fingerprint",
     "fits_one_file",
+    "freeze_weights",
     "holds_quantized",
     "inputs_of",
     "is_external",

@@ -776,9 +776,14 @@ def listed(*names: str) -> onnx.ModelProto:
     return made
 
 
-@pytest.mark.parametrize("opset", [None, 21])
-def test_weights_that_are_all_listed_as_inputs_are_folded_and_converted(tmp_path: Path, opset: int | None) -> None:
-    model = save(listed("w", "b", "scale", "shift", "mean", "var"), tmp_path / "in")
+@pytest.mark.parametrize(("ir_version", "opset"), [(8, None), (8, 21), (3, None)])
+def test_weights_that_are_all_listed_as_inputs_are_folded_and_converted(
+    tmp_path: Path, ir_version: int, opset: int | None
+) -> None:
+    """Before IR 4 all of them had to be."""
+    made = listed("w", "b", "scale", "shift", "mean", "var")
+    made.ir_version = ir_version
+    model = save(made, tmp_path / "in")
     path, outcome = optimize(model, tmp_path, *PRESETS["portable"], opset=opset)
     assert ops(path) == ["Conv"]
     assert [value.name for value in onnx.load(path).graph.input] == ["x"]

@@ -317,3 +317,14 @@ def test_what_is_refused_is_called_by_its_name_and_not_by_a_digest_of_the_store(
     mine = (tmp_path / "first" / "model.onnx").rename(tmp_path / "mine.onnx")
     with pytest.raises(InputError, match=r"^mine is already quantized"):
         mw.build(mine, "cpu", precision="w8a8")
+
+
+@pytest.mark.parametrize("word", ["w8a8", "fp16"])
+def test_a_model_from_before_ir_4_whose_weights_are_inputs_is_quantized(tmp_path, word):
+    proto = conv_net()
+    proto.ir_version = 3
+    for tensor in proto.graph.initializer:
+        proto.graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims)))
+    outcome, written = made(tmp_path, proto, QuantizeParams(word, samples=2))
+    assert outcome.measured == word
+    onnx.checker.check_model(written)

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 from modelwright._lazy import lazy
 from modelwright._scratch import scratch
 from modelwright.errors import InputError
-from modelwright.graph import model_bytes
+from modelwright.graph import freeze_weights, model_bytes
 from modelwright.stages.optimize._edits import edit_of
-from modelwright.stages.optimize._files import read_source
-from modelwright.stages.optimize._interface import freeze_weights
+from modelwright.stages.optimize._files import objects, read_source
 from modelwright.stages.optimize._inventory import Snapshot, effect, snapshot
 from modelwright.stages.optimize._ort import OrtRequest
 from modelwright.stages.optimize._refuse import refuse
@@ -81,9 +80,10 @@ class _Trials:
         }
 
     def _read(self) -> ir.Model:
-        model = read_source(self._path).model
-        freeze_weights(model)
-        return model
+        source = read_source(self._path)
+        message = source.message()
+        freeze_weights(message)
+        return objects(message, source.path)
 
     def _ort(self, row: Pass) -> tuple[Snapshot, Snapshot, Fused]:
         request = OrtRequest.of(resolve_passes([row.name]))

@@ -1,4 +1,4 @@
-"""What changes the model's declaration: weights that are listed as inputs, fixed dimensions, the opset."""
+"""Parameters of the stage that change the model's declaration: fixed dimensions and the opset."""
 
 from __future__ import annotations
 
@@ -19,22 +19,6 @@ else:
 
 # The converter looks at values such as scales and axes; it would have to copy the rest.
 _CONVERTER_READS = 1024
-_FIRST_IR_WITH_DEFAULTS = 4
-
-
-def freeze_weights(model: ir.Model) -> int:
-    """Weights that are inputs too are inputs no longer; how many. Nothing is folded into, fused with or converted with
-    what a caller may replace, and NPUs do not take it.
-
-    Only where all of them are listed, as exporters once did: a few such inputs are meant to be given.
-    """
-    graph = model.graph
-    listed = [value for value in graph.initializers.values() if value.is_graph_input()]
-    if model.ir_version < _FIRST_IR_WITH_DEFAULTS or len(listed) < len(graph.initializers):
-        return 0
-    for value in listed:
-        graph.inputs.remove(value)
-    return len(listed)
 
 
 def fix_dims(model: ir.Model, sizes: Mapping[str, int]) -> int:

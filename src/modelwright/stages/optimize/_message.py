@@ -36,12 +36,6 @@ _MAYBE_EMPTY = ("producer_name", "producer_version", "domain", "model_version", 
 _HEAD = 2048
 
 
-def lists_weights(model: onnx.ModelProto) -> bool:
-    """Whether all weights are inputs too, as exporters once wrote it."""
-    inputs = {value.name for value in model.graph.input}
-    return all(weight.name in inputs for weight in model.graph.initializer)
-
-
 def is_plain(model: onnx.ModelProto) -> bool:
     """Whether the functions below may be asked: one level, and nothing written in an unusual way."""
     graph = model.graph

@@ -14,7 +14,7 @@ from modelwright.stages.optimize import _message as messages
 from modelwright.stages.optimize._at_once import OptimizedAtOnce, at_once, inserted_casts
 from modelwright.stages.optimize._edits import edit_of
 from modelwright.stages.optimize._files import SourceModel, forget_origin, objects, put_in_order
-from modelwright.stages.optimize._interface import convert_opset, fix_dims, freeze_weights, true_metadata
+from modelwright.stages.optimize._interface import convert_opset, fix_dims, true_metadata
 from modelwright.stages.optimize._inventory import Snapshot, effect, every_node, operators_of, snapshot
 from modelwright.stages.optimize._ort import CARELESS, OrtRequest, optimize_bytes, step_aside
 from modelwright.stages.optimize._table import find_pass
@@ -95,7 +95,7 @@ class WorkingModel:
     def declare(self, params: OptimizeParams) -> None:
         """What the parameters say about the interface, before any pass sees the graph."""
         before, start = self.found, time.perf_counter()
-        if self._message is not None and messages.lists_weights(self._message) and freeze_weights(self.model):
+        if self._message is not None and graphs.freeze_weights(self._message):
             self._note("freeze_weights", before, True, start)
         if params.fix_dims:
             before, start = self.found, time.perf_counter()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.errors import InputError
-from modelwright.graph import Graph, StreamedWeight, facts, load
+from modelwright.graph import Graph, StreamedWeight, facts, freeze_weights, load
 from modelwright.stages.quantize._tensor_types import infer_types
 from modelwright.stages.quantize._turned import store_turned
 from modelwright.stages.quantize._weights import (
@@ -65,6 +65,7 @@ def open_model(path: str) -> Graph:
             cause=f"it measures as {seen.precision.label or seen.precision.reason}",
             fix="Quantize the float model it was made from.",
         )
+    freeze_weights(graph.model)
     return graph
 
 
