@@ -30,7 +30,14 @@ from modelwright.targets._placement import (
 from modelwright.targets._plugins import LIBRARIES_VARIABLE, Plugin, installed_plugins, library_digest
 from modelwright.targets._probe import Builtin, EpDevice, locate_plugin, new_options, one_line
 from modelwright.targets._products import products_saturate
-from modelwright.targets._reference_sessions import in_blocks, open_as_meant, open_as_written, open_exact, open_lean
+from modelwright.targets._reference_sessions import (
+    in_blocks,
+    open_as_meant,
+    open_as_written,
+    open_exact,
+    open_in_place,
+    open_lean,
+)
 from modelwright.targets._session import (
     AssignedGroup,
     AssignedNode,
@@ -120,6 +127,7 @@ __all__ = [
     "open_as_meant",
     "open_as_written",
     "open_exact",
+    "open_in_place",
     "open_lean",
     "open_session",
     "parse_target",

@@ -53,6 +53,11 @@ def in_blocks(path: str | Path) -> bool:
     return _IN_BLOCKS in operators_in(shared(path))
 
 
+def open_in_place(path: str | Path) -> BoundSession:
+    """On the CPU, as a user opens it; its weights are read where they are, instead of with the rest of the file."""
+    return _in_place(shared(path), SessionSpec())
+
+
 def open_lean(path: str | Path) -> BoundSession:
     """On the CPU, with the weights left in their files. Optimized as for a user, but for those of a half-precision
     model: the CPU has no kernels for it, and onnxruntime would keep a float copy of every weight."""

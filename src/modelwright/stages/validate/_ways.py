@@ -17,15 +17,13 @@ from modelwright.stages.validate._listed import picked_outputs
 from modelwright.stages.validate._outputs import Asked, Outputs, parity
 from modelwright.stages.validate._types import CLOSE, LARGE_BYTES, Fidelity, Kernels, OutputParity, Way
 from modelwright.targets import (
-    CALM,
     BoundSession,
     in_blocks,
     open_as_meant,
     open_as_written,
     open_exact,
+    open_in_place,
     open_lean,
-    open_session,
-    parse_target,
     products_saturate,
     read_cpu,
 )
@@ -78,7 +76,7 @@ def both_ways(candidate: str, reference: str, asked: Asked) -> Ways:
     progress("running the artifact", 0.4)
     quantized = holds_quantized(shared(candidate))
     large = max(map(model_bytes, (candidate, reference))) >= LARGE_BYTES and not in_blocks(candidate)
-    session = open_lean(candidate) if large else open_session(candidate, parse_target("cpu"), CALM)
+    session = (open_lean if large else open_in_place)(candidate)
     executed = parity(wanted, _answers(session, feeds), asked)
     if not quantized:
         return Ways(executed, "as executed", fidelity(executed), alone, samples=count, engine=_engine())
