@@ -199,11 +199,10 @@ def _gains(outcome: QuantizeOutcome) -> str:
 
 
 def _validate(outcome: ValidateOutcome) -> str:
-    if outcome.unchanged and outcome.passed:
-        return "passed: it runs, and is what it came from, byte for byte"
     worst = outcome.worst_cosine
     near = "" if worst is None else f"cosine {worst:.5f} to the export{_ways(outcome)}, needs {outcome.bound}"
-    shown = near or _equality(outcome)
+    same = "what it came from, byte for byte; " if outcome.unchanged else ""
+    shown = same + (near or _equality(outcome))
     made_up = " on made-up inputs" if outcome.random_inputs else ""
     words = {True: f"passed{made_up}", False: f"FAILED{made_up}", None: _unknown(outcome)}
     return ": ".join(filter(None, (words[outcome.passed], f"{_other_reasons(outcome)}{shown}")))

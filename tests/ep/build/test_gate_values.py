@@ -6,7 +6,7 @@ import pytest
 from onnx import helper
 
 from modelwright.data import DataSource
-from modelwright.stages.validate import Gate, judged_as, run_validate
+from modelwright.stages.validate import Gate, _ways, judged_as, run_validate
 from support.models import FLOAT, model, save, scalar, value, weight
 
 INT64, BOOL, STRING = onnx.TensorProto.INT64, onnx.TensorProto.BOOL, onnx.TensorProto.STRING
@@ -102,14 +102,23 @@ def test_a_large_model_is_judged_without_a_second_copy_of_its_weights(tmp_path, 
     assert asked(tmp_path, bad, good).passed is False
 
 
-def test_a_file_that_no_stage_changed_runs_once_and_is_not_compared_with_itself(tmp_path):
+def test_a_file_that_no_stage_changed_is_compared_on_few_samples(tmp_path):
     path, gate = str(save(nets(1.0)["sequence"], tmp_path)), Gate(precision="fp32")
     found = run_validate(path, path, str(tmp_path), gate, DataSource())
-    assert (found.passed, found.unchanged, found.samples) == (True, True, 1)
+    assert (found.passed, found.unchanged, found.samples) == (True, True, 4)
     copy = run_validate(
         str(save(nets(1.0)["sequence"], tmp_path, "copy.onnx")), path, str(tmp_path), gate, DataSource()
     )
-    assert (copy.passed, copy.unchanged, copy.samples > 1) == (True, False, True)
+    assert (copy.passed, copy.unchanged, copy.samples > 4) == (True, False, True)
+
+
+def test_a_file_that_no_stage_changed_and_that_is_executed_otherwise_than_written_has_not_passed(tmp_path, monkeypatch):
+    """As a fusion of onnxruntime's own that is wrong would do it."""
+    opened, other = _ways.open_session, str(save(nets(-3.0)["sequence"], tmp_path, "other.onnx"))
+    monkeypatch.setattr(_ways, "open_session", lambda path, *more: opened(other, *more))
+    path = str(save(nets(1.0)["sequence"], tmp_path))
+    found = run_validate(path, path, str(tmp_path), Gate(precision="fp32"), DataSource())
+    assert (found.passed, found.unchanged) == (False, True)
 
 
 def test_a_file_that_no_stage_changed_and_that_does_not_run_has_not_passed(tmp_path):

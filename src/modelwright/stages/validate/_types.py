@@ -165,7 +165,7 @@ class ValidateOutcome:
 
     @property
     def unchanged(self) -> bool:
-        """It is the file that it came from: one run shows that it runs, and nothing is compared."""
+        """It is the file that it came from: only what onnxruntime executes of it may differ from what is written."""
         return any(check.name == UNCHANGED for check in self.checks)
 
 
