@@ -26,7 +26,7 @@ _FLOAT_BYTES = 4
 # answers of PyTorch and of the graph, compared in double precision.
 _TORCH_BYTES, _EXPORT_SHARE = 600_000_000, 1.1
 # Measured on models of 0.5 to 2.5 GB: the tool and its worker; and of 4-bit weights, what a session makes of them.
-_TOOL_BYTES, _SESSION_SHARE, _INT4_SHARE = 92_000_000, 1.4, 0.15625
+_TOOL_BYTES, _SESSION_SHARE, _INT4_SHARE = 92_000_000, 0.9, 0.15625
 # Measured on models of 1.1 and 1.4 GB in weights of 17 to 268 MB: onnxruntime's quantizer, and what it notes about each
 # channel; before opset 13 all weights are converted in memory.
 _QUANTIZER_BYTES, _CHANNEL_BYTES, _LOWEST_OPSET = 58_000_000, 110, 13
