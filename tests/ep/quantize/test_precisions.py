@@ -14,6 +14,7 @@ from modelwright.data import DataSource
 from modelwright.errors import InputError
 from modelwright.graph import load, summary
 from modelwright.stages.quantize import QuantizeParams, canonical, run_quantize, steps_of
+from support import models
 
 MODELS = {"conv": (conv_net, image), "transformer": (transformer, tokens)}
 EVERY = [
@@ -265,6 +266,32 @@ def test_weights_the_quantizer_has_no_rule_for_get_their_bits_too(tmp_path, make
         return {"x": np.random.default_rng(index).standard_normal(shape).astype(np.float32)}
 
     assert parity(source, work / "model.onnx", feed) > 0.9
+
+
+@pytest.mark.parametrize("word", ["fp16", "w8a8+fp16"])
+@pytest.mark.parametrize("first", ["x", "h"])
+def test_what_only_a_subgraph_reads_is_there_in_half_precision_too(tmp_path, word, first):
+    """`first` is what its branches read: an input, or what a product made."""
+    branches = {
+        f"{name}_branch": onnx.helper.make_graph([node], name, [], [models.value(name, shape=[1, 8])])
+        for name, node in {
+            "then": onnx.helper.make_node("MatMul", [first, "w"], ["then"]),
+            "else": onnx.helper.make_node("Neg", [first], ["else"]),
+        }.items()
+    }
+    nodes = [
+        onnx.helper.make_node("MatMul", ["z", "v"], ["h"], name="product"),
+        onnx.helper.make_node("ReduceSum", ["h"], ["s"], name="sum", keepdims=0),
+        onnx.helper.make_node("Greater", ["s", "zero"], ["c"], name="more"),
+        onnx.helper.make_node("If", ["c"], ["y"], name="if", **branches),
+    ]
+    stored = [models.weight("v", 8, 8), models.weight("w", 8, 8), models.scalar("zero", 0.0)]
+    ends = ([models.value(name, shape=[1, 8]) for name in names] for names in ("xz", "y"))
+    path = saved(models.model(nodes, *ends, stored), tmp_path)
+    (work := tmp_path / "work").mkdir()
+    run_quantize(path, str(work), QuantizeParams(word, samples=2), DataSource())
+    fed = dict(zip("xz", np.random.default_rng(0).normal(size=(2, 1, 8)).astype("float32"), strict=True))
+    assert cosine(outputs(path, fed), outputs(work / "model.onnx", fed)) > 0.98
 
 
 def test_what_several_float_operators_read_is_cast_for_them_once(tmp_path):

@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
-from modelwright.graph import StreamedWeight, is_external
+from modelwright.graph import StreamedWeight, is_external, names_read
 from modelwright.stages.quantize._params import Clipped, QuantizeParams
 from modelwright.stages.quantize._weights import broken
 
@@ -136,12 +137,12 @@ def _drop_twins(graph: onnx.GraphProto, before: set[str]) -> None:
 def _drop_round_trips(graph: onnx.GraphProto, before: set[str]) -> None:
     """The converter casts to float16 and straight back between two blocked nodes; that only loses digits."""
     added = {node.output[0]: node for node in graph.node if node.op_type == "Cast" and node.name not in before}
-    shown = {value.name for value in graph.output}
+    shown = {value.name for value in graph.output} | _read_inside(graph)
     replaced: dict[str, str] = {}
     for output, node in added.items():
         narrowed = added.get(node.input[0])
         if narrowed is not None and _target(narrowed) == onnx.TensorProto.FLOAT16:
-            # An output keeps its name, and a cast that changes nothing.
+            # An output, and what a subgraph reads, keeps its name, and a cast that changes nothing.
             node.input[0] = narrowed.input[0]
             if output not in shown:
                 replaced[output] = narrowed.input[0]
@@ -152,13 +153,18 @@ def _drop_round_trips(graph: onnx.GraphProto, before: set[str]) -> None:
     _drop_unused(graph, set(added) - shown)
 
 
+def _read_inside(graph: onnx.GraphProto) -> set[str]:
+    """What the subgraphs of its nodes read."""
+    return {name for node in graph.node for name in islice(names_read(node), len(node.input), None)}
+
+
 def _target(node: onnx.NodeProto) -> int:
     return int(next(item.i for item in node.attribute if item.name == "to"))
 
 
 def _drop_unused(graph: onnx.GraphProto, names: set[str]) -> None:
     while True:
-        used = {name for node in graph.node for name in node.input} | {value.name for value in graph.output}
+        used = {name for node in graph.node for name in names_read(node)} | {value.name for value in graph.output}
         dead = [i for i, node in enumerate(graph.node) if node.output[0] in names and node.output[0] not in used]
         if not dead:
             return
@@ -172,7 +178,7 @@ def _count_clipped(model: onnx.ModelProto, blocked: set[str], alone: set[str], c
         name
         for node in model.graph.node
         if node.op_type not in blocked and node.name not in alone
-        for name in node.input
+        for name in names_read(node)
     }
     for tensor in model.graph.initializer:
         if tensor.data_type == onnx.TensorProto.FLOAT and tensor.name in used and not is_external(tensor):
