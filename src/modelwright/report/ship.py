@@ -64,8 +64,7 @@ def fix_lines(result: ShipResult) -> Iterator[str]:
 
 def needs_words(variant: ShippedVariant) -> str:
     """What it was seen to run with, at least."""
-    words = [f"{least.what} {least.version}{'' if least.proof else ' (not run)'}" for least in variant.needs]
-    return ", ".join(words)
+    return ", ".join(least.words for least in variant.needs)
 
 
 def reason_words(row: GateRow) -> str:

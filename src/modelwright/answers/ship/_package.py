@@ -121,4 +121,4 @@ def _readme(result: ShipResult) -> str:
 
 
 def _needs(variant: ShippedVariant) -> str:
-    return ", ".join(f"{least.what} {least.version}" for least in variant.needs)
+    return ", ".join(least.words for least in variant.needs)

@@ -27,6 +27,12 @@ class LeastVersion:
     version: str
     proof: str | None
 
+    @property
+    def words(self) -> str:
+        """The number inside an EP's library is often not that of the package which installs it."""
+        whose = "" if self.what == "onnxruntime" else " (by its library's own count)"
+        return f"{self.what} {self.version}{whose}{'' if self.proof else ' (not run)'}"
+
 
 @dataclass(frozen=True)
 class VariantModel:
