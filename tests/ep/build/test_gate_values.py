@@ -114,8 +114,8 @@ def test_a_file_that_no_stage_changed_is_compared_on_few_samples(tmp_path):
 
 def test_a_file_that_no_stage_changed_and_that_is_executed_otherwise_than_written_has_not_passed(tmp_path, monkeypatch):
     """As a fusion of onnxruntime's own that is wrong would do it."""
-    opened, other = _ways.open_session, str(save(nets(-3.0)["sequence"], tmp_path, "other.onnx"))
-    monkeypatch.setattr(_ways, "open_session", lambda path, *more: opened(other, *more))
+    opened, other = _ways.open_in_place, str(save(nets(-3.0)["sequence"], tmp_path, "other.onnx"))
+    monkeypatch.setattr(_ways, "open_in_place", lambda path: opened(other))
     path = str(save(nets(1.0)["sequence"], tmp_path))
     found = run_validate(path, path, str(tmp_path), Gate(precision="fp32"), DataSource())
     assert (found.passed, found.unchanged) == (False, True)

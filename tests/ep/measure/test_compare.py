@@ -164,7 +164,8 @@ def test_units_of_another_comparison_are_refused(slow, fast, tmp_path):
 
 
 def test_the_coin_puts_the_base_into_both_slots(slow, fast):
-    units = compare([str(slow), str(fast)], options()).units
+    # This seed says both in its first two turns.
+    units = compare([str(slow), str(fast)], options(seed=1)).units
     assert {unit.base_first for unit in units} == {True, False}
     assert any(unit.arm is None for unit in units)
 
