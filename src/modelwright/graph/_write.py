@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -109,21 +110,26 @@ def _write_all(file: BinaryIO, content: bytes) -> None:
 def _copy(source: Path, span: ByteRange, file: BinaryIO) -> None:
     """By the system where it can: without a copy in memory."""
     file.flush()
-    begin, done = file.tell(), 0
+    begin = file.tell()
     with source.open("rb") as opened:
-        # Not everywhere, and not between all file systems.
-        with contextlib.suppress(OSError, AttributeError):
-            while done < span.length and (
-                now := os.copy_file_range(
-                    opened.fileno(), file.fileno(), span.length - done, span.offset + done, begin + done
-                )
-            ):
-                done += now
+        done = _by_system(opened.fileno(), span, file.fileno(), begin)
         file.seek(begin + done)
         opened.seek(span.offset + done)
         while done < span.length and (piece := opened.read(min(_PIECE, span.length - done))):
             file.write(piece)
             done += len(piece)
+
+
+def _by_system(source: int, span: ByteRange, target: int, begin: int) -> int:
+    """So many bytes were copied: none where there is no such call, or not between these file systems."""
+    done = 0
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            while done < span.length and (
+                now := os.copy_file_range(source, target, span.length - done, span.offset + done, begin + done)
+            ):
+                done += now
+    return done
 
 
 def needs_data_file(model: ir.Model) -> bool:
