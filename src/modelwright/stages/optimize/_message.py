@@ -1,7 +1,7 @@
 """A graph of one level, edited as the message that it is.
 
 Objects of 10,000 nodes (`onnx_ir`) and a message of them again take as long as onnxruntime's passes on them. Here is
-what most models need, with the objects' answers, byte for byte (`tests/ep/optimize/test_message.py`); where it is not
+what most models need, with the objects' answers, byte for byte (`tests/ep/optimize/test_at_once.py`); where it is not
 enough the answer is None or False, nothing has changed, and whoever asked makes objects.
 """
 
