@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.diagnosis._match_view import View
-from modelwright.graph import external_data, late, point_at
+from modelwright.graph import external_data, late, names_read, point_at, subgraphs_of
 from modelwright.targets import ModelBytes, mapped_data
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def shadow_of(view: View, tensors: Sequence[str], known: frozenset[str]) -> Shad
             if use is None or use.node in region:
                 continue
             region.add(use.node)
-            for read in reads(view.nodes[use.node]):
+            for read in names_read(view.nodes[use.node]):
                 if read in known:
                     fed[read] = None
                 else:
@@ -79,17 +79,6 @@ def sized(view: View, tensors: Sequence[str]) -> ModelBytes:
     return _assembled(view, nodes, [f"{name}::size" for name in tensors], [])
 
 
-def reads(node: onnx.NodeProto) -> Iterator[str]:
-    """Every name the node reads, from inside its subgraphs too."""
-    yield from (name for name in node.input if name)
-    for subgraph in _subgraphs(node):
-        inside = {name for inner in subgraph.node for name in inner.output}
-        inside |= {item.name for item in (*subgraph.input, *subgraph.initializer)}
-        for inner in subgraph.node:
-            yield from (name for name in reads(inner) if name not in inside)
-        yield from (item.name for item in subgraph.output if item.name not in inside)
-
-
 def _ancestors(view: View, outputs: Iterable[str]) -> set[int]:
     kept: set[int] = set()
     pending = list(outputs)
@@ -97,7 +86,7 @@ def _ancestors(view: View, outputs: Iterable[str]) -> set[int]:
         use = view.makers.get(pending.pop())
         if use is not None and use.node not in kept:
             kept.add(use.node)
-            pending.extend(reads(view.nodes[use.node]))
+            pending.extend(names_read(view.nodes[use.node]))
     return kept
 
 
@@ -125,13 +114,9 @@ def _rename_reads(node: onnx.NodeProto, view: View, fed: frozenset[str]) -> None
             node.input[place] = FED + name
         elif name in view.makers:
             node.input[place] = SHADOW + name
-    for subgraph in _subgraphs(node):
+    for subgraph in subgraphs_of(node):
         for inner in subgraph.node:
             _rename_reads(inner, view, fed)
-
-
-def _subgraphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
-    return [graph for item in node.attribute for graph in (*([item.g] if item.HasField("g") else []), *item.graphs)]
 
 
 def _assembled(
@@ -146,7 +131,7 @@ def _assembled(
     model.graph.input.extend(item for item in source.graph.input if item.name in view.inputs)
     model.graph.input.extend(extra)
     model.graph.output.extend(_output(view, name) for name in outputs)
-    needed = {name for node in nodes for name in reads(node)} | set(outputs)
+    needed = {name for node in nodes for name in names_read(node)} | set(outputs)
     on_disk = {source.graph.initializer[index].name: span for index, span in view.graph.on_disk.items()}
     for name in sorted(needed & view.stored.keys()):
         tensor = model.graph.initializer.add()

@@ -1,5 +1,6 @@
 """Reading and writing ONNX without onnxruntime: loading, external data, canonical fingerprint, summary."""
 
+from modelwright.graph._bodies import subgraphs_of
 from modelwright.graph._difference import ModelChange, ModelDifference, difference
 from modelwright.graph._epcontext import EpContextNode
 from modelwright.graph._external import (
@@ -102,6 +103,7 @@ __all__ = [
     "stored_bytes",
     "stored_weights",
     "structure",
+    "subgraphs_of",
     "summary",
     "with_data_at",
     "with_weights_in_place",

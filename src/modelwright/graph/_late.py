@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from modelwright.graph._bodies import subgraphs_of
+
 if TYPE_CHECKING:
     import onnx
 
 
 def names_read(node: onnx.NodeProto) -> Iterator[str]:
-    """Every name the node may read, also from inside its subgraphs."""
-    yield from node.input
-    for attribute in node.attribute:
-        for subgraph in (attribute.g, *attribute.graphs):
-            for inner in subgraph.node:
-                yield from names_read(inner)
-            yield from (value.name for value in subgraph.output)
+    """Every name the node reads, from inside its subgraphs too."""
+    yield from (name for name in node.input if name)
+    for subgraph in subgraphs_of(node):
+        inside = {name for inner in subgraph.node for name in inner.output}
+        inside |= {item.name for item in (*subgraph.input, *subgraph.initializer)}
+        for inner in subgraph.node:
+            yield from (name for name in names_read(inner) if name not in inside)
+        yield from (item.name for item in subgraph.output if item.name not in inside)
 
 
 def late(nodes: Sequence[onnx.NodeProto], stored: Container[str]) -> list[onnx.NodeProto]:
@@ -24,7 +27,7 @@ def late(nodes: Sequence[onnx.NodeProto], stored: Container[str]) -> list[onnx.N
     waiting: dict[str, onnx.NodeProto] = {}
     found: list[onnx.NodeProto] = []
     for node in nodes:
-        read = [name for name in names_read(node) if name]
+        read = list(names_read(node))
         if any(node.output) and read and all(name in stored or name in waiting for name in read):
             waiting |= {name: node for name in node.output if name}
         else:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
-from modelwright.graph import Graph, external_data
+from modelwright.graph import Graph, external_data, subgraphs_of
 from modelwright.targets._session import AssignedGroup, AssignedNode, ModelBytes
 
 if TYPE_CHECKING:
@@ -202,9 +202,7 @@ def _scopes(model: onnx.ModelProto) -> list[tuple[Sequence[onnx.NodeProto], int 
     pending: list[tuple[onnx.GraphProto, int | None]] = [(model.graph, None)]
     for number, (graph, _) in enumerate(pending):
         for node in graph.node:
-            for attribute in node.attribute:
-                inner = [attribute.g] if attribute.HasField("g") else attribute.graphs
-                pending.extend((subgraph, number) for subgraph in inner)
+            pending.extend((subgraph, number) for subgraph in subgraphs_of(node))
     return [(graph.node, parent) for graph, parent in pending]
 
 

@@ -7,7 +7,8 @@ from modelwright.diagnosis._match import match
 from modelwright.diagnosis._match_view import view
 from modelwright.diagnosis._match_weights import match_weights
 from modelwright.diagnosis._rows import module_of, shares, spread
-from modelwright.diagnosis._stream_model import reads, shadow_of
+from modelwright.diagnosis._stream_model import shadow_of
+from modelwright.graph import names_read
 from support.models import FLOAT, branching, model, qdq, qlinear, save, scalar, value, weight
 
 
@@ -94,7 +95,7 @@ def test_a_shadow_begins_at_the_nearest_common_tensors(tmp_path):
 
 def test_names_read_inside_subgraphs_count_as_read(tmp_path):
     net = view(str(save(branching(), tmp_path)))
-    assert set(reads(net.nodes[1])) == {"flag", "h"}
+    assert set(names_read(net.nodes[1])) == {"flag", "h"}
 
 
 def test_modules_are_what_stands_before_the_last_part_of_a_name():

@@ -5,12 +5,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
-from modelwright.graph import StreamedWeight, is_external, names_read
+from modelwright.graph import StreamedWeight, is_external, names_read, subgraphs_of
 from modelwright.stages.quantize._params import Clipped, QuantizeParams
 from modelwright.stages.quantize._weights import broken
 
@@ -154,8 +153,8 @@ def _drop_round_trips(graph: onnx.GraphProto, before: set[str]) -> None:
 
 
 def _read_inside(graph: onnx.GraphProto) -> set[str]:
-    """What the subgraphs of its nodes read."""
-    return {name for node in graph.node for name in islice(names_read(node), len(node.input), None)}
+    """What nodes with subgraphs read."""
+    return {name for node in graph.node if subgraphs_of(node) for name in names_read(node)}
 
 
 def _target(node: onnx.NodeProto) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.errors import InputError
-from modelwright.graph import StreamedWeight
+from modelwright.graph import StreamedWeight, subgraphs_of
 from modelwright.stages.quantize._blocks import BITS, PackedBlocks, block_shapes, pack_asymmetric, pack_symmetric
 from modelwright.stages.quantize._order import drop_named
 from modelwright.stages.quantize._params import QuantizeParams
@@ -83,7 +83,7 @@ class _Int4Work:
         # Kept with the graph itself: the number of an object that is gone may be another's.
         self._stored[id(graph)] = graph, {tensor.name: tensor for tensor in graph.initializer}
         for node in graph.node:
-            for inner in _bodies(node):
+            for inner in subgraphs_of(node):
                 self.graph(inner, (graph, *above))
             matrix = self._matrix(node, (graph, *above))
             if matrix is not None:
@@ -190,11 +190,6 @@ class _Packing:
 
 def _in_memory(tensor: onnx.TensorProto) -> StreamedWeight:
     return StreamedWeight(tensor.data_type, tuple(tensor.dims), lambda: onnx.numpy_helper.to_array(tensor))
-
-
-def _bodies(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    for item in node.attribute:
-        yield from (item.g, *item.graphs) if item.HasField("g") else item.graphs
 
 
 def _refuse(params: QuantizeParams) -> None:
