@@ -39,12 +39,12 @@ def open_as_meant(path: str | Path, *, lean: bool = False) -> BoundSession:
     return open_exact(path, lean=lean) if integers else open_as_written(path)
 
 
-def open_as_written(path: str | Path, *, to_run: bool = True) -> BoundSession:
+def open_as_written(path: str | Path) -> BoundSession:
     """On the CPU, without graph optimization. For a run or two it is cheaper not to copy or repack the weights, but
     for those in blocks: without, every run unpacks all of them to floats. Pairs do that too, one weight at a time."""
     graph = shared(path)
     kinds = operators_in(graph)
-    packing = {"session.disable_prepacking": "0" if to_run and _IN_BLOCKS in kinds else "1"}
+    packing = {"session.disable_prepacking": "0" if _IN_BLOCKS in kinds else "1"}
     return _in_place(graph, SessionSpec(graph_optimization="disabled", config=packing, frugal=_TO_FLOAT in kinds))
 
 

@@ -29,9 +29,11 @@ def test_the_cut_is_the_cheapest_of_all(seed):
     cut = Cut()
     for (tail, head), cost in edges.items():
         cut.add(tail, head, cost)
-    side = cut.source_side()
-    found = sum(cost for (tail, head), cost in edges.items() if tail in side and head not in side)
-    assert found == pytest.approx(brute_force(names, edges))
+    for more in (0.0, 7.0, 0.0):
+        dearer = {ends: cost + more * (ends[0] == Cut.SOURCE) for ends, cost in edges.items()}
+        side, told = cut.cheapest(dict.fromkeys(names, more))
+        found = sum(cost for (tail, head), cost in dearer.items() if tail in side and head not in side)
+        assert found == pytest.approx(told) == pytest.approx(brute_force(names, dearer))
 
 
 def chain(*layers: tuple[int, int, int, int, int], sigmoid_before: int | None = None):

@@ -69,28 +69,26 @@ def faster_in_float(graph: onnx.GraphProto, scope: FloatScope, sizes: Mapping[st
     costs = {node.name: found for node in graph.node if scope.holds(node) if (found := _costs(node, shapes, sizes))}
     stored = sum(math.prod(tensor.dims) for tensor in graph.initializer if tensor.data_type == tensor.FLOAT)
     work = sum(item.work for item in costs.values())
+    network = _network(graph, scope, sizes, costs)
     for worth in _WORTH_OF_A_WEIGHT:
-        cut = _network(graph, scope, sizes, costs, worth)
-        integers = cut.source_side()
+        integers, cost = network.cheapest({name: worth * item.elements for name, item in costs.items()})
         taken = [costs[name] for name in integers & costs.keys()]
         weights = sum({item.weight: item.elements for item in taken}.values())
         if weights >= _SHARE * stored or sum(item.work for item in taken) >= _SHARE * work:
             floats = frozenset(costs.keys() - integers)
-            spent = cut.cost - worth * sum(costs[name].elements for name in floats)
+            spent = cost - worth * sum(costs[name].elements for name in floats)
             return Parting(floats, spent > _IN_VAIN * sum(item.floats for item in costs.values()))
     return Parting()
 
 
-def _network(
-    graph: onnx.GraphProto, scope: FloatScope, sizes: Mapping[str, int], costs: Mapping[str, Costs], worth: float
-) -> Cut:
+def _network(graph: onnx.GraphProto, scope: FloatScope, sizes: Mapping[str, int], costs: Mapping[str, Costs]) -> Cut:
     links, cut = Links.of(graph), Cut()
     for node in graph.node:
         if not scope.holds(node):
             cut.add(node.name, Cut.SINK, _NEVER)
         elif node.name in costs:
             item = costs[node.name]
-            cut.add(Cut.SOURCE, node.name, item.floats + worth * item.elements)
+            cut.add(Cut.SOURCE, node.name, item.floats)
             cut.add(node.name, Cut.SINK, item.integers)
         elif node.op_type in WORKERS:
             cut.add(Cut.SOURCE, node.name, _NEVER)

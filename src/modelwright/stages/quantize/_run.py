@@ -44,7 +44,6 @@ from modelwright.stages.quantize._scope import WIDE, check_scope
 from modelwright.stages.quantize._static import CalibrationSamples, StaticResult, quantize_static
 from modelwright.stages.quantize._weights import values_of
 from modelwright.stages.quantize._widen import quantize_widened
-from modelwright.targets import open_as_written
 from modelwright.worker import progress, task
 
 if TYPE_CHECKING:
@@ -266,8 +265,6 @@ def _outcome(
     precision = after.precision
     narrow = _narrow(produced, steps[0], params) if facts.between else None
     notes = require_true_label(precision, steps, params, facts.kept_float, narrow)
-    # It loads: that is all that is asked here.
-    open_as_written(written, to_run=False).close()
     return QuantizeOutcome(
         precision=canonical(params.precision),
         steps=tuple(step.label for step in steps),
