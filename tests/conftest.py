@@ -44,6 +44,15 @@ def own_home(tmp_path, monkeypatch):
     monkeypatch.setenv("MODELWRIGHT_LOCKS", str(tmp_path))
 
 
+@pytest.fixture(autouse=True)
+def numbers_do_not_depend_on_the_tests_before(request):
+    """Where a module draws from one generator, each of its tests begins anew: several processes share the tests. Not as
+    the module itself began, which may have drawn what the tests add to."""
+    generator = getattr(request.module, "RNG", None)
+    if generator is not None:
+        generator.bit_generator.state = type(generator.bit_generator)(1).state
+
+
 @pytest.fixture(scope="session", autouse=True)
 def what_passes_for_an_npu_was_computed_there(request):
     """Held against every build that any test makes in this process."""
