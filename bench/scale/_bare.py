@@ -58,8 +58,9 @@ def options():
         [device], {"backend_path": qnn.get_qnn_htp_path(), "htp_graph_finalization_optimization_mode": "3", **chip})
     return made
 ort.ModelCompiler(options(), sys.argv[1], embed_compiled_data_into_model=False).compile_to_file(sys.argv[2])
-if sys.argv[3] == "run":
-    session = ort.InferenceSession(sys.argv[2], options())
+runs = int(sys.argv[3])
+session = ort.InferenceSession(sys.argv[2], options()) if runs else None
+for seed in range(runs):
     taken = session.get_inputs()[0]
-    session.run(None, {taken.name: np.random.default_rng(0).standard_normal(taken.shape, np.float32)})
+    session.run(None, {taken.name: np.random.default_rng(seed).standard_normal(taken.shape, np.float32)})
 """

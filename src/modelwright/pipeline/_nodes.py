@@ -195,6 +195,7 @@ def _gate(
             task=_task(recipe),
             inherited=recipe.quantize is None,
             calibrated=used,
+            compiled=model is reference and recipe.compile is not None and recipe.check is not None,
         ),
         {"candidate": model, "reference": reference},
         subject.label,

@@ -202,6 +202,8 @@ def _validate(outcome: ValidateOutcome) -> str:
     worst = outcome.worst_cosine
     near = "" if worst is None else f"cosine {worst:.5f} to the export{_ways(outcome)}, needs {outcome.bound}"
     same = "what it came from, byte for byte; " if outcome.unchanged else ""
+    if outcome.unchanged and not outcome.samples and outcome.passed:
+        return f"{same}what is compiled from it is for the target to judge"
     shown = same + (near or _equality(outcome))
     made_up = " on made-up inputs" if outcome.random_inputs else ""
     words = {True: f"passed{made_up}", False: f"FAILED{made_up}", None: _unknown(outcome)}
@@ -267,7 +269,8 @@ def _check(outcome: CheckOutcome) -> str:
             "in float, because it has no other: " + ", ".join(f"{op.count} {op.op_type}" for op in outcome.in_float)
         )
     if outcome.samples:
-        count = "1 sample" if outcome.samples == 1 else f"{outcome.samples} samples"
+        kind = "made-up " if outcome.random_inputs else ""
+        count = f"{outcome.samples} {kind}sample{'' if outcome.samples == 1 else 's'}"
         took = "" if outcome.compute_s is None else f" in {outcome.compute_s:.1f} s"
         parts.append(f"{count} computed{took}, {_against_cpu(outcome)}")
     parts += [outcome.reason] if outcome.reason is not None else []

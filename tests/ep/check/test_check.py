@@ -110,6 +110,29 @@ def test_a_compiled_model_is_asked_too_and_its_binary_is_found(tmp_path):
     assert asked.chip == "Snapdragon 8 Gen 3"
 
 
+AS_IT_IS = {"optimize": False, "quantize": False}
+
+
+@needs_simulator
+def test_a_file_that_is_only_compiled_is_compared_where_it_runs_and_not_with_itself(tmp_path):
+    built, asked = check(vision(tmp_path), recipe=AS_IT_IS, compile=True)
+    gate = built.components[0].validation
+    assert (gate.passed, gate.unchanged, gate.samples) == (True, True, 0)
+    assert (built.passed, asked.samples > 0) == (True, True)
+
+
+@needs_simulator
+def test_a_file_that_is_only_compiled_and_not_computed_there_is_unknown(tmp_path):
+    built, asked = check(vision(tmp_path), recipe=AS_IT_IS | {"check": {"limit_s": 0.0}}, compile=True)
+    assert (built.components[0].validation.passed, asked.passed, built.passed) == (True, None, None)
+
+
+@needs_simulator
+def test_a_file_that_is_not_compiled_is_compared_on_the_cpu_too(tmp_path):
+    built, _ = check(vision(tmp_path), recipe=AS_IT_IS, compile=False)
+    assert built.components[0].validation.samples > 0
+
+
 @needs_simulator
 def test_what_the_npu_cannot_open_has_not_passed_and_is_delivered_with_that_mark(tmp_path):
     path = conv_between(tmp_path, "Gelu", opset=20)
@@ -150,7 +173,7 @@ def test_a_simulator_that_would_take_too_long_only_opens_it_and_says_so(tmp_path
     assert "not computed" in asked.reason
 
 
-def beside(folder, rows, width, *wrong, samples=2):
+def beside(folder, rows, width, *wrong, samples=2, precision="fp32"):
     """What the check says where the artifact is a product of `width` numbers, and `wrong` operators after it."""
     matrix = weight("w", 64, width)
     made = {}
@@ -162,7 +185,7 @@ def beside(folder, rows, width, *wrong, samples=2):
         made[name] = str(save(proto, folder, f"{name}.onnx"))
     np.savez(folder / "rows.npz", x=np.asarray(rows, np.float32))
     data = DataSource(mw.Data(str(folder / "rows.npz")))
-    gate = TargetGate(QNN, samples=samples, precision="fp32", look=False)
+    gate = TargetGate(QNN, samples=samples, precision=precision, look=False)
     return run(CHECK.task.call(**made, workdir=str(folder), params=gate, data=data), timeout=600).unwrap()
 
 
@@ -182,6 +205,11 @@ ROWS = np.random.default_rng(0).standard_normal((2, 64))
 def test_a_simulator_computes_one_sample_where_that_says_enough(tmp_path, rows, width, wrong, samples, passed):
     asked = beside(tmp_path, rows, width, *wrong)
     assert (asked.samples, asked.passed) == (samples, passed)
+
+
+@needs_simulator
+def test_of_a_quantized_model_every_sample_is_computed_because_what_rounding_costs_depends_on_it(tmp_path):
+    assert beside(tmp_path, ROWS, 512, precision="w8a16").samples == 2
 
 
 @needs_simulator

@@ -7,6 +7,7 @@ import pytest
 
 from modelwright.stages.check import CHECK, CheckOutcome
 from modelwright.stages.check._enough import is_clear, says_enough
+from modelwright.stages.check._run import _Answers, _compared
 from modelwright.stages.validate import CLOSE, OutputParity
 from modelwright.stages.validate._types import Measure
 
@@ -91,3 +92,52 @@ def test_only_a_pass_that_is_not_narrow_is_clear():
     assert not is_clear([replace(seen(0.9999), reason="shapes differ")])
     assert is_clear([replace(seen(1.0), identical=True, measures=())])
     assert not is_clear([])
+
+
+@pytest.mark.parametrize(
+    ("measure", "clear"),
+    [
+        (Measure("scores", 14.1, 10.0, True, "", decibels=True), True),
+        (Measure("scores", 12.9, 10.0, True, "", decibels=True), False),
+        (Measure("scores", None, 10.0, True, "no difference", decibels=True), True),
+        (Measure("same detections", 1.0, 0.95, True, "3 of 3"), True),
+        (Measure("same detections", 2 / 3, 0.95, True, "one near-tie never decides"), False),
+        (Measure("same detections", None, 0.95, True, "nothing is detected in it"), False),
+    ],
+)
+def test_one_sample_is_clear_only_by_all_of_its_measures(measure, clear):
+    item = seen(0.9999)
+    assert is_clear([replace(item, measures=(*item.measures, measure))]) is clear
+
+
+@pytest.mark.parametrize(
+    ("random", "shares", "cosine", "noise_db", "most", "passed"),
+    [
+        (False, False, 0.998, 24.0, 0.1, False),
+        (True, False, 0.998, 24.0, 0.1, None),
+        (True, False, 0.70, 3.0, 0.1, False),
+        # Twice as large everywhere: of the same direction, and wrong.
+        (True, False, 1.0, 0.0, 0.1, False),
+        # A detector sees nothing in noise: chances of a ten-thousandth, and a half float has no finer ones.
+        (True, True, 0.84, 0.5, 1e-4, None),
+        (True, True, 0.84, 0.5, 0.6, False),
+        (False, True, 0.84, 0.5, 1e-4, False),
+    ],
+)
+def test_of_made_up_inputs_only_answers_that_no_rounding_explains_are_wrong(
+    random, shares, cosine, noise_db, most, passed
+):
+    item = replace(seen(cosine, 0.999, passed=False), sqnr_db=noise_db, max_abs=most)
+    verdict, reason, _ = _compared(_Answers((item,), random, shares=frozenset({"y"} if shares else ())))
+    assert verdict is passed
+    assert reason.startswith("made-up inputs do not tell" if passed is None else "it computes something else")
+
+
+def test_made_up_inputs_never_show_that_what_was_rounded_to_integers_is_good():
+    """A detector in w8a16 passed on noise, and lost half of what it saw in pictures."""
+    verdicts = [
+        _compared(_Answers((seen(0.9999),), random, integers))[0]
+        for random in (True, False)
+        for integers in (True, False)
+    ]
+    assert verdicts == [None, True, True, True]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Computed:
-    """What the target answered; `problem` is its error, `unfinished` why there are not all answers.
+    """What the target answered; `problem` is its error, `unfinished` why answers lack, `fix` what would get them.
 
     A simulator stops where `enough` says so of a sample and its answer. Used again, it goes on with the rest.
     """
@@ -33,6 +33,7 @@ class Computed:
         self.answers: list[Outputs] = []
         self.problem: WrightError | None = None
         self.unfinished: str | None = None
+        self.fix = "ask a machine that has the device"
         self.seconds: float | None = None
         self.spared = False
         self._feeds, self._limit_s, self._too_slow, self._enough = feeds, limit_s, too_slow, enough
@@ -42,7 +43,7 @@ class Computed:
         if session.facts.ep not in session.facts.nodes_per_ep:
             return
         if not self._feeds:
-            self.unfinished = "not computed: its inputs cannot be made up; give real samples"
+            self.unfinished, self.fix = "not computed: its inputs cannot be made up", "give real samples"
         simulated = session.facts.simulated
         if simulated and self._too_slow is not None:
             self.unfinished = self._too_slow

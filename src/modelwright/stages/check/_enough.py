@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
-from modelwright.stages.validate import CLOSE, FEWEST, OutputParity, slice_axis
+from modelwright.stages.validate import CLOSE, FEWEST, Measure, OutputParity, slice_axis
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,8 +18,8 @@ else:
 _MANY = 64
 # Of a sample: numbers that differ, or words of a sentence; what stands for none has one or two.
 _TOLD, _WORDS = 16, 8
-# Of what is allowed; nearer to the bound another sample may decide otherwise.
-_CLEARLY = 0.5
+# Of what is allowed; nearer to the bound another sample may decide otherwise. In decibels the same: half the power.
+_CLEARLY, _CLEARLY_DB = 0.5, 3.0
 Tensors = Mapping[str, Any]
 
 
@@ -62,9 +62,13 @@ def is_clear(outputs: Sequence[OutputParity]) -> bool:
 
 
 def _far(item: OutputParity) -> bool:
-    close = [measure for measure in item.measures if measure.name == CLOSE and measure.value is not None]
-    return (
-        bool(close)
-        and all(measure.passed for measure in item.measures)
-        and all(1.0 - (measure.value or 0.0) <= _CLEARLY * (1.0 - measure.bound) for measure in close)
-    )
+    return any(measure.name == CLOSE for measure in item.measures) and all(map(_clearly, item.measures))
+
+
+def _clearly(measure: Measure) -> bool:
+    """A share that nobody could ask for says nothing about the next sample; no difference at all says much."""
+    if measure.value is None or not measure.passed:
+        return measure.passed and measure.decibels
+    if measure.decibels:
+        return measure.value >= measure.bound + _CLEARLY_DB
+    return 1.0 - measure.value <= _CLEARLY * (1.0 - measure.bound)

@@ -85,7 +85,7 @@ class CheckOutcome:
 
     `part` is the smallest part of the model that fails alone, where one was found.
     `nodes` counts what runs, `on_target` what the target has of it, `left` the operators it leaves to another EP;
-    `in_float` are those of a quantized model that it takes in float only.
+    `in_float` are those of a quantized model that it takes in float only. `random_inputs`: the samples were made up.
     """
 
     passed: bool | None
@@ -105,6 +105,13 @@ class CheckOutcome:
     installed: bool
     part: FailingPart | None = None
     in_float: tuple[OpTally, ...] = ()
+    random_inputs: bool = False
+
+    @property
+    def agrees(self) -> bool:
+        """Its answers were the CPU's, within the bounds, whatever was asked."""
+        near = (item.reason is None and all(measure.passed for measure in item.measures) for item in self.outputs)
+        return bool(self.outputs) and all(near)
 
     @property
     def worst_cosine(self) -> float | None:
@@ -132,7 +139,7 @@ def _settled(outcome: CheckOutcome) -> bool:
 
 CHECK = Stage(
     name="check",
-    version="5",
+    version="6",
     params=TargetGate,
     outcome=CheckOutcome,
     task=RemoteTask("modelwright.stages.check._run:run_check"),

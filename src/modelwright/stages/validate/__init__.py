@@ -12,6 +12,7 @@ from modelwright.stages.validate._types import (
     Gate,
     GateCheck,
     Kernels,
+    Measure,
     OutputKind,
     OutputParity,
     ValidateOutcome,
@@ -23,7 +24,7 @@ from modelwright.stages.validate._types import (
 )
 
 if TYPE_CHECKING:
-    from modelwright.stages.validate._kinds import are_classes, slice_axis
+    from modelwright.stages.validate._kinds import are_classes, slice_axis, within_one
     from modelwright.stages.validate._listed import picked_outputs
     from modelwright.stages.validate._outputs import Asked, parity
     from modelwright.stages.validate._run import run_validate
@@ -38,6 +39,7 @@ else:
         picked_outputs="_listed",
         run_validate="_run",
         slice_axis="_kinds",
+        within_one="_kinds",
     )
 
 __all__ = [
@@ -51,6 +53,7 @@ __all__ = [
     "Gate",
     "GateCheck",
     "Kernels",
+    "Measure",
     "OutputKind",
     "OutputParity",
     "ValidateOutcome",
@@ -64,4 +67,5 @@ __all__ = [
     "run_validate",
     "slice_axis",
     "top1_bound",
+    "within_one",
 ]

@@ -126,16 +126,16 @@ def _level(what: Judged, pairs: Pairs) -> Iterator[Measure]:
     found, bound = decibels(off_level(pairs)), _slice_bound(what.gate)
     if found is not None:
         words = f"what changes with the input: {found:.1f} dB above its error, {what.gate.precision} needs {bound:.1f}"
-        yield Measure("follows the input", found, bound, found >= bound, words)
+        yield Measure("follows the input", found, bound, found >= bound, words, decibels=True)
 
 
 def _slice(pairs: Pairs, axis: int, gate: Gate, called: str, *, together: bool = False) -> Measure:
     found, bound = worst_slice(pairs, axis, together=together), _slice_bound(gate)
     name = f"worst of {found.count} {called}"
     if found.sqnr_db is None:
-        return Measure(name, None, bound, True, f"{name}: no difference")
+        return Measure(name, None, bound, True, f"{name}: no difference", decibels=True)
     words = f"{name}, number {found.index}: {found.sqnr_db:.1f} dB above its error, {gate.precision} needs {bound:.1f}"
-    return Measure(name, found.sqnr_db, bound, found.sqnr_db >= bound, words)
+    return Measure(name, found.sqnr_db, bound, found.sqnr_db >= bound, words, decibels=True)
 
 
 def _scores(what: Judged) -> Iterator[Measure]:
@@ -189,7 +189,7 @@ def _images(what: Judged) -> Iterator[Measure]:
     found, bound = decibels(math.sqrt(sum(noise) / len(noise)) / max(reach, 1e-30)), _PICTURES[_quantized(what)]
     if found is not None:
         words = f"peak {found:.1f} dB above the error, {what.gate.precision} needs {bound:.1f}"
-        yield Measure("same picture", found, bound, found >= bound, words)
+        yield Measure("same picture", found, bound, found >= bound, words, decibels=True)
 
 
 def _quantized(what: Judged) -> bool:
@@ -265,9 +265,9 @@ def _energy(pairs: Pairs, gate: Gate) -> Measure:
     noise = sum(float(((other.astype(np.float64) - one) ** 2).sum()) for one, other in pairs)
     found, bound = decibels(math.sqrt(noise / max(signal, 1e-30))), bound_db(gate)
     if found is None:
-        return Measure("scores", None, bound, True, "scores alone: no difference")
+        return Measure("scores", None, bound, True, "scores alone: no difference", decibels=True)
     words = f"scores alone: {found:.1f} dB above their error, {gate.precision} needs {bound:.1f}"
-    return Measure("scores", found, bound, found >= bound, words)
+    return Measure("scores", found, bound, found >= bound, words, decibels=True)
 
 
 def _embeddings(what: Judged) -> Iterator[Measure]:

@@ -39,6 +39,7 @@ else:
 
 REPORT = "validation.json"
 NOTHING_ROUNDED = "fp32"
+_SAME_FILE = "it is the file that it came from, byte for byte"
 
 
 @task
@@ -47,6 +48,8 @@ def run_validate(candidate: str, reference: str, workdir: str, params: Gate, dat
     began = time.perf_counter()
     graph, export = shared(candidate), shared(reference)
     params = _as_it_came(params, candidate, reference)
+    if params.compiled and Path(candidate).samefile(reference):
+        return _written(_judged_there(_checker(graph, export), params, data, began), workdir)
     same = _signature(graph, export)
     checks = [_checker(graph, export), same]
     found = NOT_TRIED
@@ -65,7 +68,7 @@ def run_validate(candidate: str, reference: str, workdir: str, params: Gate, dat
     if found.outputs:
         checks += _verdicts(found)
     if unchanged(candidate, reference):
-        checks.append(GateCheck(UNCHANGED, True, "it is the file that it came from, byte for byte"))
+        checks.append(GateCheck(UNCHANGED, True, _SAME_FILE))
     if data.random and is_quantized(params.precision) and not params.inherited:
         checks.append(GateCheck("real data", None, UNKNOWN))
     outcome = ValidateOutcome(
@@ -86,6 +89,31 @@ def run_validate(candidate: str, reference: str, workdir: str, params: Gate, dat
         seconds=time.perf_counter() - began,
         held_out=min(feeds.held_out, found.samples) if params.calibrated and found.samples else None,
     )
+    return _written(outcome, workdir)
+
+
+def _judged_there(valid: GateCheck, params: Gate, data: DataSource, began: float) -> ValidateOutcome:
+    """Nothing was made that could differ from its export; what is compiled from it is compared on the target."""
+    checks = (valid, GateCheck(UNCHANGED, True, f"{_SAME_FILE}; what is compiled from it is compared on the target"))
+    return ValidateOutcome(
+        passed=weakest(check.passed for check in checks),
+        precision=params.precision,
+        bound=_bound(params),
+        worst_cosine=None,
+        samples=0,
+        random_inputs=data.random,
+        checks=checks,
+        outputs=(),
+        decided_by=NOT_TRIED.decided_by,
+        as_executed=NOT_TRIED.as_executed,
+        as_written=NOT_TRIED.as_written,
+        kernels=None,
+        note=None,
+        seconds=time.perf_counter() - began,
+    )
+
+
+def _written(outcome: ValidateOutcome, workdir: str) -> ValidateOutcome:
     Path(workdir, REPORT).write_text(dumps(outcome), encoding="utf-8")
     return outcome
 

@@ -62,6 +62,8 @@ class Gate(ValidateParams):
     `inherited`: nothing here made that precision, the model came with it, and what it costs is not asked. `calibrated`:
     so many rows of the data found the ranges, so others are judged as far as there are. `elsewhere`: another machine
     computed it, which may round floats inside, so no slice of them is asked for more than not to be destroyed.
+    `compiled`: what is delivered is compiled from it, and its target is asked for the answers; how this CPU executes a
+    file that nothing changed says nothing about that.
     """
 
     precision: str
@@ -70,6 +72,7 @@ class Gate(ValidateParams):
     inherited: bool = False
     calibrated: int = 0
     elsewhere: bool = False
+    compiled: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,13 +86,15 @@ class GateCheck:
 
 @dataclass(frozen=True)
 class Measure:
-    """One way to look at an output: a share, a correlation, or decibels (null: nothing differs)."""
+    """One way to look at an output: a share or a correlation (null: there was nothing to ask), or `decibels` above the
+    error (null: nothing differs)."""
 
     name: str
     value: float | None
     bound: float
     passed: bool
     detail: str
+    decibels: bool = False
 
 
 @dataclass(frozen=True)
@@ -143,7 +148,7 @@ class ValidateOutcome:
     which is what its graph says without the limits of these kernels. The first decides and fills `outputs`, unless
     this CPU saturates where the artifact's will not, or only other stages than quantization are judged. `engine` is
     what computed on this CPU; `seconds` is what all of it took. `held_out` of the samples were not used to calibrate;
-    null where nothing was calibrated with real data.
+    null where nothing was calibrated with real data. No `samples` where the target is asked instead.
     """
 
     passed: bool | None
@@ -192,7 +197,7 @@ def top1_bound(precision: str) -> float:
 
 VALIDATE = Stage(
     name="validate",
-    version="17",
+    version="18",
     params=Gate,
     outcome=ValidateOutcome,
     task=RemoteTask("modelwright.stages.validate._run:run_validate"),
