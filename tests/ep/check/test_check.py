@@ -208,6 +208,29 @@ def test_a_simulator_computes_one_sample_where_that_says_enough(tmp_path, rows, 
 
 
 @needs_simulator
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_sample_that_reaches_farthest_is_not_spared(tmp_path, order):
+    """Half floats end at 65,504: the square of the larger sample lies beyond, that of the smaller one does not."""
+    nodes = [
+        helper.make_node("Mul", ["x", "x"], ["s"], name="square"),
+        helper.make_node("Sqrt", ["s"], ["y"], name="root"),
+    ]
+    proto = model(nodes, [value("x", shape=[1, 512])], [value("y", shape=[1, 512])])
+    path = str(save(proto, tmp_path, "model.onnx"))
+    numbers = 1 + np.random.default_rng(0).random((2, 512))
+    np.savez(tmp_path / "rows.npz", x=(numbers * [[1], [500]])[::order].astype(np.float32))
+    gate = TargetGate(QNN, precision="fp32", look=False)
+    call = CHECK.task.call(
+        artifact=path,
+        plain=path,
+        workdir=str(tmp_path),
+        params=gate,
+        data=DataSource(mw.Data(str(tmp_path / "rows.npz"))),
+    )
+    assert run(call, timeout=600).unwrap().passed is False
+
+
+@needs_simulator
 def test_of_a_quantized_model_every_sample_is_computed_because_what_rounding_costs_depends_on_it(tmp_path):
     assert beside(tmp_path, ROWS, 512, precision="w8a16").samples == 2
 

@@ -17,7 +17,7 @@ from modelwright.data import DataSource, samples
 from modelwright.errors import InputError
 from modelwright.graph import Graph, count_macs, load
 from modelwright.stages.check._compute import Computed
-from modelwright.stages.check._enough import is_clear, says_enough
+from modelwright.stages.check._enough import is_clear, reach, says_enough
 from modelwright.stages.check._types import (
     COMPUTES,
     DIFFERS,
@@ -72,7 +72,7 @@ def run_check(artifact: str, plain: str, workdir: str, params: TargetGate, data:
     """`artifact` is what is delivered; `plain` the same before it was compiled, which the CPU can compute."""
     target = parse_target(params.target)
     graph = load(plain)
-    feeds = _feeds(data, graph, params.samples)
+    feeds = sorted(_feeds(data, graph, params.samples), key=reach, reverse=True)
     progress("opening it on the target", 0.1)
     too_slow = _too_slow(graph, feeds, params.limit_s)
     computed = Computed(feeds, params.limit_s, too_slow, functools.partial(_enough, params))
