@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import concurrent.futures
-import contextlib
 import contextvars
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -178,22 +177,19 @@ class _Crew:
     def _work(self, node: AnyNode, models: Mapping[str, Model], said: tuple[int | None] | None) -> NodeResult:
         """Of one that had to wait, what it shares the cores with is known when it begins."""
         (share,) = said if said is not None else (self.share(0),)
-        with self._worker(node) as worker, sharing(share):
-            try:
-                return NodeResult(node, run_node(self._store, node, models, self._tell, worker))
-            except WrightError as error:
-                return NodeResult(node, error=error)
-
-    @contextlib.contextmanager
-    def _worker(self, node: AnyNode) -> Iterator[Worker]:
-        """A warm one where that is as good as a fresh one."""
         worker = Worker() if node.stage.alone else self._warm()
         self._busy.add(worker)
+        spent = node.stage.alone or node.stage.last
         try:
-            yield worker
+            with sharing(share):
+                done = run_node(self._store, node, models, self._tell, worker)
+            spent = node.stage.alone or (node.stage.last and node.stage.leaves(done.outcome))
+            return NodeResult(node, done)
+        except WrightError as error:
+            return NodeResult(node, error=error)
         finally:
             self._busy.discard(worker)
-            if node.stage.alone or node.stage.last:
+            if spent:
                 worker.close()
             else:
                 self._free.append(worker)

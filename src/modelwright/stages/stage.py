@@ -31,8 +31,9 @@ class Stage(Generic[P, O]):
       as digests.
     - `patience_s` is how long it may be silent with a model of no size; its bytes add to that.
     - `alone`: it needs a process that nothing else has used. `last`: nothing may use its process afterwards, because it
-      leaves an EP there; what was there before may be a stage that is neither. Else `imports` are modules that its task
-      begins with, so that a child can get ready while other nodes run.
+      leaves an EP there, where its outcome does not say otherwise (`leaves`); what was there before may be a stage that
+      is neither. Else `imports` are modules that its task begins with, so that a child can get ready while other nodes
+      run.
     - `keeps` says which outcomes are worth keeping: an answer that may be another one tomorrow is not.
     - `later` are parameters whose default is what was done before there were any: so said, they are in no key, and what
       the store has stays right.
@@ -47,6 +48,7 @@ class Stage(Generic[P, O]):
     patience_s: float
     alone: bool = False
     last: bool = False
+    leaves: Callable[[O], bool] = _always
     imports: tuple[str, ...] = ()
     host: Callable[[P], Mapping[str, str]] = _nothing
     keeps: Callable[[O], bool] = _always

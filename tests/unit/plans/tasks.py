@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from dataclasses import dataclass
@@ -62,6 +63,12 @@ def tell_imports(workdir: str, params: Params, model: str) -> Outcome:
     """Whether something is loaded here that this task does not import."""
     Path(workdir, "model.onnx").write_text(params.text)
     return Outcome(True, None, str(UNUSED in sys.modules))
+
+
+@task
+def tell_process(workdir: str, params: Params) -> Outcome:
+    Path(workdir, "model.onnx").write_text(params.text)
+    return Outcome(params.passes, None, str(os.getpid()))
 
 
 @task

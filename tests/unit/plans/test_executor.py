@@ -133,3 +133,21 @@ def test_looking_at_a_store_changes_nothing_on_disk(tmp_path):
     with Store(root, read_only=True) as looked:
         assert [item.state for item in foresee(Plan({"a": (node(tasks.write),)}), looked)] == ["cached"]
     assert {path: path.stat().st_mtime_ns for path in root.rglob("*")} == before
+
+
+@pytest.mark.parametrize(
+    ("kind", "processes"),
+    [
+        ({}, 1),
+        ({"alone": True}, 3),
+        ({"last": True}, 3),
+        ({"last": True, "leaves": lambda outcome: False}, 1),
+        ({"last": True, "leaves": lambda outcome: outcome.passed}, 2),
+    ],
+)
+def test_a_process_is_used_again_unless_something_was_left_there(store, kind, processes):
+    """The second of three says that it left nothing, where it is asked."""
+    asked = stage(tasks.tell_process, "tell", **kind)
+    three = [Node(asked, Params(text, passes=text != "b"), {}, text) for text in "abc"]
+    results = run(store, *three, cores=1)
+    assert len({results[one.id].done.outcome.read for one in three}) == processes

@@ -137,6 +137,11 @@ def _settled(outcome: CheckOutcome) -> bool:
     return outcome.passed is True or not outcome.installed or (outcome.opened and answered)
 
 
+def _leaves(outcome: CheckOutcome) -> bool:
+    """An EP that is not there was not registered either: the next one may be asked in the same process."""
+    return outcome.installed or outcome.opened
+
+
 CHECK = Stage(
     name="check",
     version="6",
@@ -147,6 +152,7 @@ CHECK = Stage(
     patience_s=3600.0,
     # EPs are registered with the process, and what one leaves there the next one sees.
     last=True,
+    leaves=_leaves,
     host=_library,
     keeps=_settled,
 )
