@@ -197,11 +197,12 @@ def top1_bound(precision: str) -> float:
 
 VALIDATE = Stage(
     name="validate",
-    version="18",
+    version="17",
     params=Gate,
     outcome=ValidateOutcome,
     task=RemoteTask("modelwright.stages.validate._run:run_validate"),
     packages=("onnxruntime", "onnx", "numpy"),
     imports=("onnxruntime", "onnx"),
     patience_s=900.0,
+    later=("compiled",),
 )
