@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -14,11 +15,13 @@ _DECIDES_S = 240
 
 
 def nodes(name: str, limit: float) -> Row:
-    """The same work on 1,000 and on 10,000 nodes."""
+    """The same work on 1,000 and on 10,000 nodes; the smaller one, which is soon over, the cheapest time of three."""
     sizes: Row = {}
-    for count in (1_000, 10_000):
+    for count, times in ((1_000, 3), (10_000, 1)):
         with place() as here:
-            sizes[str(count)] = _ON_NODES[name](here, long(here.folder / "model.onnx", count))
+            model = long(here.folder / "model.onnx", count)
+            rows = [_ON_NODES[name](here, model) for _ in range(times)]
+            sizes[str(count)] = min(rows, key=lambda row: row["ours_cpu_s"])
     growth = sizes["10000"]["ours_cpu_s"] / sizes["1000"]["ours_cpu_s"]
     ratio = sizes["10000"]["cpu_ratio"]
     return {**sizes, "cpu_ratio": ratio, "growth": round(growth, 1), "limits": {"cpu_ratio": limit, "growth": 12}}
@@ -26,17 +29,25 @@ def nodes(name: str, limit: float) -> Row:
 
 def _optimize(here: Place, model: Path) -> Row:
     bare = here.bare(OPTIMIZE, model, here.folder / "optimized.onnx", "inside")
-    return beside(here.wright("optimize", model, "-o", here.folder / "out"), bare)
+    return beside(here.wright("optimize", model, "-o", _nowhere(here)), bare)
 
 
 def _quantize(here: Place, model: Path) -> Row:
     bare = here.bare(QUANTIZE, model, here.folder / "quantized.onnx", longest_s=_DECIDES_S)
-    words = ("quantize", model, "--precision", "w8a8", "--samples", 4, "-o", here.folder / "out")
+    words = ("quantize", model, "--precision", "w8a8", "--samples", 4, "-o", _nowhere(here))
     return beside(here.wright(*words, good=(0, 1)), bare)
+
+
+def _nowhere(here: Place) -> Path:
+    """A folder that is not there, and a store that knows nothing."""
+    here.forget()
+    shutil.rmtree(here.folder / "out", ignore_errors=True)
+    return here.folder / "out"
 
 
 def _analyze(here: Place, model: Path) -> Row:
     bare = here.bare(PLACE, model)
+    here.forget()
     return beside(here.wright("analyze", model, "--target", "cpu", good=(0, 1)), bare)
 
 
