@@ -1,15 +1,17 @@
-"""Which answers of a target are kept."""
+"""What the answers of a target say, and which of them are kept."""
 
+import itertools
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from modelwright.stages.check import CHECK, CheckOutcome
+from modelwright.stages.check import CHECK, CheckOutcome, Computed, _compute
 from modelwright.stages.check._enough import is_clear, says_enough
-from modelwright.stages.check._run import _Answers, _compared
-from modelwright.stages.validate import CLOSE, OutputParity
-from modelwright.stages.validate._types import Measure
+from modelwright.stages.check._run import _Answers, _compared, _verdict
+from modelwright.stages.validate import CLOSE, Measure, OutputParity
+from modelwright.targets import parse_target
 
 COMPUTED = CheckOutcome(
     passed=True,
@@ -141,3 +143,41 @@ def test_made_up_inputs_never_show_that_what_was_rounded_to_integers_is_good():
         for integers in (True, False)
     ]
     assert verdicts == [None, True, True, True]
+
+
+class Simulator:
+    """A session that answers with ones."""
+
+    facts = SimpleNamespace(ep="sim", nodes_per_ep={"sim": 1}, simulated=True)
+
+    def run(self, feed):
+        return {"y": np.ones(1, np.float32)}
+
+
+@pytest.mark.parametrize(("each_s", "answers", "cut_short"), [(0.4, 2, False), (0.6, 1, True)])
+def test_a_simulator_that_has_no_time_for_all_samples_says_so(monkeypatch, each_s, answers, cut_short):
+    # Began, began to wait and ended, for each sample; what it took to wait is nothing.
+    clock = itertools.chain([0.0, 0.0, each_s, each_s, 2 * each_s], itertools.repeat(2 * each_s))
+    monkeypatch.setattr(_compute, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    computed = Computed([PICTURE, PICTURE], 1.0, None)
+    computed.use(Simulator())
+    assert (len(computed.answers), computed.cut_short) == (answers, cut_short)
+
+
+@pytest.mark.parametrize(
+    ("integers", "cut_short", "value", "passed"),
+    [
+        (True, True, 0.991, None),
+        (True, True, 0.9999, True),
+        (True, False, 0.991, True),
+        (False, True, 0.991, True),
+    ],
+)
+def test_a_part_of_the_samples_of_a_quantized_model_is_enough_only_where_it_is_clear(
+    integers, cut_short, value, passed
+):
+    computed = SimpleNamespace(problem=None, answers=[{}], cut_short=cut_short, unfinished=None, fix="")
+    placed = SimpleNamespace(status="placed", virtual=False, eps=[SimpleNamespace(ep="QNNExecutionProvider")])
+    found = _verdict(parse_target("qnn-npu"), placed, computed, _Answers((seen(value),), integers=integers))
+    assert found[0] is passed
+    assert passed is not None or not CHECK.keeps(replace(COMPUTED, passed=None, reason=found[1]))

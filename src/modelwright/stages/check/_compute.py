@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 class Computed:
     """What the target answered; `problem` is its error, `unfinished` why answers lack, `fix` what would get them.
 
-    A simulator stops where `enough` says so of a sample and its answer. Used again, it goes on with the rest.
+    A simulator stops where `enough` says so of a sample and its answer; used again, it goes on with the rest. It is
+    `cut_short` where the others would not fit into the time.
     """
 
     def __init__(
@@ -35,7 +36,7 @@ class Computed:
         self.unfinished: str | None = None
         self.fix = "ask a machine that has the device"
         self.seconds: float | None = None
-        self.spared = False
+        self.spared = self.cut_short = False
         self._feeds, self._limit_s, self._too_slow, self._enough = feeds, limit_s, too_slow, enough
 
     def use(self, session: BoundSession) -> None:
@@ -65,11 +66,13 @@ class Computed:
                 return
             # One more of these would not fit into the time.
             if simulated and self.seconds * (len(self.answers) + 1) / len(self.answers) > self._limit_s:
+                self.cut_short = len(self.answers) < len(self._feeds)
                 return
 
     def _give_up(self) -> None:
-        if self.problem is None and not self.answers:
-            self.unfinished = f"{TOO_LONG} {self._limit_s:g} s"
+        if self.problem is None:
+            self.cut_short = bool(self.answers)
+            self.unfinished = None if self.answers else f"{TOO_LONG} {self._limit_s:g} s"
 
 
 class _RunBeside(threading.Thread):

@@ -23,6 +23,7 @@ from modelwright.stages.check._types import (
     DIFFERS,
     NO_NUMBERS,
     OPENS,
+    TOO_LONG,
     USUAL_SAMPLES,
     CheckOutcome,
     TargetGate,
@@ -230,7 +231,11 @@ def _verdict(target: Target, placed: Placement, computed: Computed, answers: _An
         return False, f"{COMPUTES}: {computed.problem.cause}", computed.problem.fix
     if not computed.answers:
         return None, computed.unfinished or "nothing was computed", computed.fix
-    return _compared(answers)
+    found = _compared(answers)
+    if found[0] and answers.integers and computed.cut_short and not is_clear(answers.outputs):
+        words = f"{TOO_LONG} its time for all samples, and what it computed is near a bound"
+        return None, words, "give a simulator more time: `limit_s` of the recipe's `[check]`"
+    return found
 
 
 def _compared(answers: _Answers) -> _Verdict:
