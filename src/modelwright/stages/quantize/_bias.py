@@ -59,7 +59,7 @@ def products(model: onnx.ModelProto, nodes: set[str]) -> tuple[Product, ...]:
 
 
 def add_means(model: onnx.ModelProto, found: tuple[Product, ...], opset: int) -> None:
-    """An output for each product: the mean of its input by channel."""
+    """A value for each product: the mean of its input by channel."""
     for item in found:
         _add_mean(model, item, opset)
 
@@ -78,7 +78,6 @@ def _add_mean(model: onnx.ModelProto, item: Product, opset: int) -> None:
     else:
         node = onnx.helper.make_node("ReduceMean", [source], [name], name=name, keepdims=0, axes=axes)
     model.graph.node.append(node)
-    model.graph.output.append(onnx.ValueInfoProto(name=name))
 
 
 def correct_biases(

@@ -29,6 +29,7 @@ WATCHED = "calibrate.scratch.onnx"
 # Sum is there to betray a NaN: onnxruntime's Min and Max skip it, and forget what they saw before it.
 _REDUCTIONS = ("ReduceMin", "ReduceMax", "ReduceSum")
 _SIZE = "Size"
+_RANGES, _SIZES, _MEANS = "::ranges", "::sizes", "::means"
 
 
 @dataclass
@@ -74,6 +75,16 @@ class Watch:
     tensors: tuple[str, ...]
     products: tuple[Product, ...] = ()
 
+    @property
+    def lists(self) -> dict[str, list[str]]:
+        """What is handed out, and the values in it; no list is empty."""
+        found = {
+            _RANGES: [_output(name, kind) for name in self.tensors for kind in _REDUCTIONS],
+            _SIZES: [_output(name, _SIZE) for name in self.tensors],
+            _MEANS: [item.mean for item in self.products],
+        }
+        return {name: values for name, values in found.items() if values}
+
 
 def observe(model: onnx.ModelProto, watch: Watch, samples: Samples, workdir: Path) -> Observed:
     """Smallest and largest value of each tensor over all samples. NaN is refused by name, and infinity where a product
@@ -82,6 +93,7 @@ def observe(model: onnx.ModelProto, watch: Watch, samples: Samples, workdir: Pat
     watched = _with_reductions(model, watch.tensors)
     add_means(watched, watch.products, opset_of(model))
     move_to_makers(watched.graph, len(model.graph.node))
+    _gather(watched, watch)
     path.write_bytes(watched.SerializeToString())
     try:
         return _observe(open_session(path), model, watch, samples, workdir)
@@ -145,20 +157,17 @@ def run(session: Any, names: list[str], sample: dict[str, NDArray[Any]]) -> list
 
 
 def _observe(session: Any, model: onnx.ModelProto, watch: Watch, samples: Samples, workdir: Path) -> Observed:
-    names = [_output(name, kind) for name in watch.tensors for kind in _REDUCTIONS]
-    sizes = [_output(name, _SIZE) for name in watch.tensors]
-    means = [item.mean for item in watch.products]
     ranges: dict[str, Range] = {}
     seen: dict[str, int] = {}
     sums: dict[str, NDArray[Any]] = {}
     total, count = SampleHash(), 0
     for sample in samples:
         total.add(sample)
-        values = run(session, [*names, *means, *sizes], sample)
-        doubtful = _fold(watch.tensors, values[: len(names)], ranges)
-        for item, value in zip(watch.products, values[len(names) : -len(sizes)], strict=True):
+        lists: dict[str, Any] = dict(zip(watch.lists, run(session, list(watch.lists), sample), strict=True))
+        doubtful = _fold(watch.tensors, lists[_RANGES], ranges)
+        for item, value in zip(watch.products, lists.get(_MEANS, ()), strict=True):
             sums[item.node] = sums.get(item.node, 0.0) + value.astype(np.float64)
-        for name, value in zip(watch.tensors, values[-len(sizes) :], strict=True):
+        for name, value in zip(watch.tensors, lists[_SIZES], strict=True):
             seen[name] = max(seen.get(name, 0), int(value))
         if doubtful:
             _refuse_not_finite(model, doubtful, sample, count, workdir)
@@ -216,8 +225,14 @@ def _with_reductions(model: onnx.ModelProto, tensors: tuple[str, ...]) -> onnx.M
             if kind != _SIZE:
                 node.attribute.append(onnx.helper.make_attribute("keepdims", 1))
             watched.graph.node.append(node)
-            watched.graph.output.append(onnx.ValueInfoProto(name=output))
     return watched
+
+
+def _gather(watched: onnx.ModelProto, watch: Watch) -> None:
+    """What was found out about all tensors as a few lists: onnxruntime goes through all outputs for each node."""
+    for name, found in watch.lists.items():
+        watched.graph.node.append(onnx.helper.make_node("SequenceConstruct", found, [name], name=name))
+        watched.graph.output.append(onnx.ValueInfoProto(name=name))
 
 
 def _output(tensor: str, kind: str) -> str:
