@@ -62,7 +62,7 @@ headers: .venv/.installed
 
 # Many wait for a child or a clock: three at a time keep two cores at work. The fast ones come first.
 test: .venv/.installed-hf qemu chromium registry headers ## all tests
-	$(PY) -m pytest -n 3 -rs
+	$(PY) -m pytest -n 3 -rfEs
 
 test-fast: install ## unit tests only, under a minute
 	$(PY) -m pytest tests/unit -n 2
