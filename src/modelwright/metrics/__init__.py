@@ -2,7 +2,17 @@
 
 from modelwright.metrics._accumulate import Accumulator, Aggregate, Summary
 from modelwright.metrics._blocked import block_moments, blocked_compare, blocks, compare_parts, is_sound
-from modelwright.metrics._compare import IDENTICAL, METRICS, Moments, Score, TensorScores, compare, masked, scores
+from modelwright.metrics._compare import (
+    IDENTICAL,
+    METRICS,
+    Moments,
+    Score,
+    TensorScores,
+    compare,
+    is_of_reference,
+    masked,
+    scores,
+)
 from modelwright.metrics._leaves import leaves
 
 __all__ = [
@@ -19,6 +29,7 @@ __all__ = [
     "blocks",
     "compare",
     "compare_parts",
+    "is_of_reference",
     "is_sound",
     "leaves",
     "masked",

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from modelwright.metrics import compare
 from modelwright.stages.check import CHECK, CheckOutcome, Computed, _compute
 from modelwright.stages.check._enough import is_clear, says_enough
 from modelwright.stages.check._run import _Answers, _compared, _verdict
@@ -181,3 +182,14 @@ def test_a_part_of_the_samples_of_a_quantized_model_is_enough_only_where_it_is_c
     found = _verdict(parse_target("qnn-npu"), placed, computed, _Answers((seen(value),), integers=integers))
     assert found[0] is passed
     assert passed is not None or not CHECK.keeps(replace(COMPUTED, passed=None, reason=found[1]))
+
+
+def test_an_answer_that_is_no_number_on_the_cpu_either_is_no_fault_of_the_target():
+    """Samples that hold NaN: there is nothing to compare with. Another output may be wrong all the same."""
+    reference, candidate = (
+        replace(seen(0.9999), reason=compare(*pair).problem, measures=())
+        for pair in ((np.full(4, np.nan), np.ones(4)), (np.ones(4), np.full(4, np.nan)))
+    )
+    assert _compared(_Answers((seen(0.9999), reference)))[0] is None
+    assert _compared(_Answers((reference, candidate)))[0] is False
+    assert _compared(_Answers((reference, seen(0.5, passed=False))))[0] is False
