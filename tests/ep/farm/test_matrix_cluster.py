@@ -95,7 +95,8 @@ def test_builds_are_measured_on_the_machine_that_has_their_device_one_at_a_time(
     result = mw.matrix(models, TARGETS, perf=True, evaluate=True, scheduler=lab.address, tls=lab.tls, store=far)
     assert result.passed
     timed = [result.find(name, "cpu")[0].perf for name in ("net", "mlp")]
-    assert {one.machine for one in timed} <= {"right", "xelite"}
+    # Another test kills the left one, where it runs in this process and before.
+    assert {one.machine for one in timed} <= {"left", "right", "xelite"}
     assert len({one.machine for one in timed}) == 1, "numbers of one target are of one machine"
     assert all(one.p50_ms > 0 for one in timed)
     npu = result.find("mlp", "qnn-npu")[0]
