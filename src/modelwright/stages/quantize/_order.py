@@ -16,7 +16,12 @@ else:
 
 
 def sort_nodes(graph: onnx.GraphProto) -> None:
-    """Stable topological order, in place."""
+    """In place: first what reads no other node, then a stable topological order.
+
+    onnxruntime keeps the nodes that are ready in a list sorted by their place, and goes through half of it for each one
+    that becomes ready, in every pass. Halves of pairs on weights are ready from the start; listed first they are gone
+    when the others come.
+    """
     nodes = [onnx.NodeProto.FromString(node.SerializeToString()) for node in graph.node]
     makers = {name: index for index, node in enumerate(nodes) for name in node.output if name}
     needs = [{makers[name] for name in names_read(node) if name in makers} for node in nodes]
@@ -25,16 +30,20 @@ def sort_nodes(graph: onnx.GraphProto) -> None:
         for maker in found:
             users[maker].append(index)
     waiting = [len(found) for found in needs]
-    ready = [index for index, count in enumerate(waiting) if not count]
-    heapq.heapify(ready)
+    ready: list[int] = []
     del graph.node[:]
-    while ready:
-        index = heapq.heappop(ready)
+
+    def take(index: int) -> None:
         graph.node.append(nodes[index])
         for user in users[index]:
             waiting[user] -= 1
             if not waiting[user]:
                 heapq.heappush(ready, user)
+
+    for index in [index for index, count in enumerate(waiting) if not count]:
+        take(index)
+    while ready:
+        take(heapq.heappop(ready))
 
 
 def move_to_makers(graph: onnx.GraphProto, first: int) -> None:

@@ -184,7 +184,7 @@ class QuantizeOutcome:
 
 QUANTIZE = Stage(
     name="quantize",
-    version="16",
+    version="17",
     params=QuantizeParams,
     outcome=QuantizeOutcome,
     task=RemoteTask("modelwright.stages.quantize._run:run_quantize"),
