@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from modelwright._lazy import lazy
 from modelwright.data import SampleHash, Samples
 from modelwright.errors import InputError
-from modelwright.stages.quantize._ranges import Observed, Range, fetch, run
+from modelwright.stages.quantize._ranges import Observed, Range, fetch
+from modelwright.stages.quantize._session import run_each
 from modelwright.worker import progress
 
 if TYPE_CHECKING:
@@ -37,9 +38,8 @@ def histograms(
     for chunk in _chunks(model, tuple(name for name, seen in observed.ranges.items() if seen.finite)):
         session = fetch(model, chunk, workdir)
         total = SampleHash()
-        for index, sample in enumerate(samples):
+        for index, (sample, values) in enumerate(run_each(session, list(chunk), samples)):
             total.add(sample)
-            values = run(session, list(chunk), sample)
             for name, value in zip(chunk, values, strict=True):
                 _add(found, name, value, observed.ranges[name], bins)
             progress(f"histograms: sample {index + 1}")

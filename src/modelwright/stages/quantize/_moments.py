@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.data import Samples
-from modelwright.stages.quantize._ranges import fetch, run
+from modelwright.stages.quantize._ranges import fetch
+from modelwright.stages.quantize._session import run_each
 from modelwright.worker import progress
 
 if TYPE_CHECKING:
@@ -147,8 +148,8 @@ def learn(model: onnx.ModelProto, found: Sequence[ProductRows], samples: Samples
         sums = [Learnt(item, RowSums.empty(item), RowSums.empty(item)) for item in group]
         sources = tuple(dict.fromkeys(item.source for item in group))
         session = fetch(model, sources, workdir)
-        for index, sample in enumerate(samples):
-            values = dict(zip(sources, run(session, list(sources), sample), strict=True))
+        for index, (_, answers) in enumerate(run_each(session, list(sources), samples)):
+            values = dict(zip(sources, answers, strict=True))
             for item in sums:
                 side = item.judge if judges(index) else item.learn
                 side.add(item.reading.rows(values[item.reading.source]))

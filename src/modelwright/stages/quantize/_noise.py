@@ -17,9 +17,9 @@ from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.data import Samples
 from modelwright.stages.quantize._moments import judges
-from modelwright.stages.quantize._ranges import fetch, run, show
+from modelwright.stages.quantize._ranges import fetch, show
 from modelwright.stages.quantize._save import save
-from modelwright.stages.quantize._session import open_session
+from modelwright.stages.quantize._session import open_session, run_each
 from modelwright.stages.quantize._tensor_types import element_types
 from modelwright.stages.validate import slice_axis
 
@@ -67,7 +67,7 @@ class NoiseMeter:
         places = _places(model.graph, outputs, squashed)
         judging = tuple(samples)
         session = fetch(model, tuple(places), workdir)
-        answers = tuple(tuple(run(session, places, dict(sample))) for sample in judging)
+        answers = tuple(tuple(values) for _, values in run_each(session, places, map(dict, judging)))
         return cls(outputs, squashed, judging, answers, workdir)
 
     def noise(self, model: onnx.ModelProto) -> NDArray[Any] | None:
@@ -107,8 +107,8 @@ class NoiseMeter:
             session = open_session(save(model, Path(folder)))
             del model.graph.output[shown:]
             onnx.external_data_helper.load_external_data_for_model(model, folder)
-            for sample in self.samples:
-                yield run(session, places, dict(sample))
+            for _, values in run_each(session, places, map(dict, self.samples)):
+                yield values
 
 
 def _moved(wanted: Sequence[NDArray[Any]], got: Sequence[NDArray[Any]]) -> float | None:

@@ -14,7 +14,7 @@ from modelwright.stages.quantize._bias import Product, add_means
 from modelwright.stages.quantize._model import opset_of
 from modelwright.stages.quantize._order import move_to_makers
 from modelwright.stages.quantize._scope import CLAMPS, MOVERS, WORKERS
-from modelwright.stages.quantize._session import open_session
+from modelwright.stages.quantize._session import open_session, run, run_each
 from modelwright.worker import progress
 
 if TYPE_CHECKING:
@@ -143,27 +143,15 @@ def show(model: onnx.ModelProto, tensors: Iterable[str]) -> None:
     model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in tensors if name not in shown)
 
 
-def run(session: Any, names: list[str], sample: dict[str, NDArray[Any]]) -> list[NDArray[Any]]:
-    """One inference; what onnxruntime says about a sample it cannot run is the cause."""
-    try:
-        return list(session.run(names, sample))
-    # onnxruntime raises many unrelated classes here; all of them mean that this sample does not run.
-    except Exception as error:
-        raise InputError(
-            "the model does not run on a calibration sample",
-            cause=str(error).splitlines()[0] if str(error) else type(error).__name__,
-            fix="Check values and sizes of the samples: indices inside their tables, lengths the model allows.",
-        ) from error
-
-
 def _observe(session: Any, model: onnx.ModelProto, watch: Watch, samples: Samples, workdir: Path) -> Observed:
     ranges: dict[str, Range] = {}
     seen: dict[str, int] = {}
     sums: dict[str, NDArray[Any]] = {}
     total, count = SampleHash(), 0
-    for sample in samples:
+    names = list(watch.lists)
+    for sample, answers in run_each(session, names, samples, lambda found: _held(names, found)):
         total.add(sample)
-        lists: dict[str, Any] = dict(zip(watch.lists, run(session, list(watch.lists), sample), strict=True))
+        lists: dict[str, Any] = dict(zip(names, answers, strict=True))
         doubtful = _fold(watch.tensors, lists[_RANGES], ranges)
         for item, value in zip(watch.products, lists.get(_MEANS, ()), strict=True):
             sums[item.node] = sums.get(item.node, 0.0) + value.astype(np.float64)
@@ -174,6 +162,11 @@ def _observe(session: Any, model: onnx.ModelProto, watch: Watch, samples: Sample
         count += 1
         progress(f"calibrating: sample {count}")
     return Observed(ranges, count, total.hexdigest(), {name: value / count for name, value in sums.items()}, seen)
+
+
+def _held(names: list[str], answers: list[Any]) -> int:
+    """At the most what a sample's tensors take, if none of them were let go."""
+    return 4 * sum(int(size) for size in answers[names.index(_SIZES)])
 
 
 def _fold(tensors: tuple[str, ...], values: list[NDArray[Any]], ranges: dict[str, Range]) -> tuple[str, ...]:

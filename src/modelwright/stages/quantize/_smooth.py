@@ -18,9 +18,10 @@ from modelwright.data import Samples
 from modelwright.stages.quantize._model import Prepared
 from modelwright.stages.quantize._moments import judges
 from modelwright.stages.quantize._params import TensorOverride
-from modelwright.stages.quantize._ranges import fetch, run
+from modelwright.stages.quantize._ranges import fetch
 from modelwright.stages.quantize._rescaled import mark_rescaled
 from modelwright.stages.quantize._seams import Seam, SeamKind, seams
+from modelwright.stages.quantize._session import run_each
 from modelwright.worker import progress
 
 if TYPE_CHECKING:
@@ -179,10 +180,9 @@ def _channels(prepared: Prepared, found: Sequence[Seam], samples: Samples, workd
         group = found[start : start + _GROUP]
         names = [seam.tensor for seam in group]
         session = fetch(prepared.model, tuple(names), workdir)
-        for index, sample in enumerate(samples):
-            if judges(index):
-                continue
-            for seam, value in zip(group, run(session, names, sample), strict=True):
+        learnt = (sample for index, sample in enumerate(samples) if not judges(index))
+        for index, (_, values) in enumerate(run_each(session, names, learnt)):
+            for seam, value in zip(group, values, strict=True):
                 rows = np.moveaxis(value, 1, -1) if seam.spatial else value
                 if value.size:
                     reached[seam.tensor].add(rows.reshape(-1, seam.channels))

@@ -22,10 +22,10 @@ from modelwright.stages.quantize._noise import NoiseMeter
 from modelwright.stages.quantize._pairs import Links
 from modelwright.stages.quantize._params import QuantizeParams, TensorOverride, Widened
 from modelwright.stages.quantize._precision import Step
-from modelwright.stages.quantize._ranges import run, show
+from modelwright.stages.quantize._ranges import show
 from modelwright.stages.quantize._save import save
 from modelwright.stages.quantize._scope import MOVERS, WORKERS
-from modelwright.stages.quantize._session import open_session
+from modelwright.stages.quantize._session import open_session, run_each
 from modelwright.stages.quantize._static import CalibrationSamples, StaticResult, quantize_static
 from modelwright.worker import progress
 
@@ -153,9 +153,8 @@ class _SwitchTrials:
         on = np.zeros(self._switched.pairs, np.float32)
         on[sorted(set().union(*(self._switched.around[name] for name in narrow)))] = 1.0
         self._runs += 1
-        samples = self._meter.samples[: self._samples]
-        found = [run(self._session, self._places, {**sample, _SWITCHES: on}) for sample in samples]
-        noise = self._meter.moved(found)
+        samples = ({**sample, _SWITCHES: on} for sample in self._meter.samples[: self._samples])
+        noise = self._meter.moved([values for _, values in run_each(self._session, self._places, samples)])
         return math.inf if noise is None else noise
 
     def look(self) -> None:
