@@ -12,6 +12,7 @@ from modelwright.evaluation._run import Measured, Scored
 from modelwright.evaluation._types import EvalOptions, EvalOutput, EvalResult, EvalStatus, SampleScore, Values
 from modelwright.evaluation.tasks import Metric
 from modelwright.judge import SAID, Allowance, Paired, VerdictKind, paired, worst
+from modelwright.metrics import EMPTY
 
 if TYPE_CHECKING:
     import numpy as np
@@ -225,7 +226,9 @@ def _sqnr_gate(output: EvalOutput, options: EvalOptions) -> Iterator[Claim]:
 def _gate(output: str, name: str, found: Any, least: float, unit: str) -> Claim:
     """The worst sample decides."""
     if found.worst is None:
-        return VerdictKind.FAIL, f"output {output}: no {name}: {found.reason}"
+        # Nothing on both sides in every sample: the same, and no evidence of anything.
+        verdict = VerdictKind.INCONCLUSIVE if found.reason == EMPTY else VerdictKind.FAIL
+        return verdict, f"output {output}: no {name}: {found.reason}"
     verdict = VerdictKind.PASS if found.worst >= least else VerdictKind.FAIL
     return verdict, f"output {output}: {name} of the worst sample is {found.worst:.5g}{unit}, {least:g}{unit} is asked"
 

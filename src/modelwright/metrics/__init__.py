@@ -3,6 +3,7 @@
 from modelwright.metrics._accumulate import Accumulator, Aggregate, Summary
 from modelwright.metrics._blocked import block_moments, blocked_compare, blocks, compare_parts, is_sound
 from modelwright.metrics._compare import (
+    EMPTY,
     IDENTICAL,
     METRICS,
     Moments,
@@ -16,6 +17,7 @@ from modelwright.metrics._compare import (
 from modelwright.metrics._leaves import leaves
 
 __all__ = [
+    "EMPTY",
     "IDENTICAL",
     "METRICS",
     "Accumulator",

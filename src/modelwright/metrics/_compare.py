@@ -17,8 +17,12 @@ else:
 
 METRICS = ("sqnr_db", "psnr_db", "cosine", "max_abs", "relative_l2", "top1")
 IDENTICAL = "identical"
-# Masks are written as the lowest number of a type (fp16: -65504); nothing computed is near the 32-bit ones.
-_MASK = 1e30
+# Masks are huge negative numbers, the lowest of a type for the most part (bfloat16: -3.39e38). What both sides write as
+# one need not be the same to the last digit; numbers of that size that differ by more were computed.
+_MASK, _LOWEST, _SAME_MASK = 1e30, 3.38e38, 0.01
+EMPTY = "the tensor is empty"
+# Integers up to this are exact as float64.
+_EXACT = 2.0**53
 # Tensors of so many values are worth more than the call that compares them.
 _SMALL = 4096
 
@@ -83,13 +87,15 @@ def compare(reference: NDArray[Any], candidate: NDArray[Any]) -> TensorScores:
     count."""
     reference, candidate = np.asarray(reference), np.asarray(candidate)
     problem = _mismatch(reference, candidate)
+    if not problem and not reference.size:
+        return scores(Moments())
     return unscored(problem) if problem else _compared(reference[np.newaxis], candidate[np.newaxis])[0]
 
 
 def compare_all(pairs: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> list[TensorScores]:
     """`compare` of each (reference, candidate): small ones of one shape and type all at once."""
     kinds = {tuple((each.shape, each.dtype) for each in pair) for pair in pairs}
-    if len(kinds) > 1 or pairs[0][0].size > _SMALL or _mismatch(*pairs[0]):
+    if len(kinds) > 1 or not 0 < pairs[0][0].size <= _SMALL or _mismatch(*pairs[0]):
         return [compare(*pair) for pair in pairs]
     references, candidates = zip(*pairs, strict=True)
     return _compared(np.stack(references), np.stack(candidates))
@@ -104,13 +110,22 @@ def _compared(references: NDArray[Any], candidates: NDArray[Any]) -> list[Tensor
     bad = [_count_in_each(~np.isfinite(side)) for side in (wanted, got)]
     for side in (wanted, got):
         side[np.add(*bad) > 0] = 0.0
+    error = _differences(references, candidates, got - wanted)
     unseen = _count_in_each(hidden).tolist()
     faults = zip(*bad, strict=True)
     problems = [_not_finite(ours, "reference") or _not_finite(theirs, "candidate") for ours, theirs in faults]
     return [
         unscored(problem, count) if problem else scores(moments, count)
-        for problem, count, moments in zip(problems, unseen, _moments(wanted, got, unseen), strict=True)
+        for problem, count, moments in zip(problems, unseen, _moments(wanted, got, error, unseen), strict=True)
     ]
+
+
+def _differences(references: NDArray[Any], candidates: NDArray[Any], found: NDArray[Any]) -> NDArray[Any]:
+    """As `found` with float64; of long integers (ids, hashes, times) as they are, whose last digits float64 has not."""
+    if references.dtype != candidates.dtype or references.dtype.kind not in "iu" or references.dtype.itemsize < 8:
+        return found
+    exact = (candidates - references).view(np.int64).astype(np.float64)
+    return np.where(np.abs(found) < _EXACT, exact, found)
 
 
 def _count_in_each(found: NDArray[Any]) -> NDArray[Any]:
@@ -124,8 +139,8 @@ def scores(moments: Moments, masked: int = 0) -> TensorScores:
     return TensorScores(
         sqnr_db=_decibels(moments.signal, moments.noise, "the reference is all zeros"),
         psnr_db=_decibels(moments.peak**2 * count, moments.noise, "the reference is all zeros"),
-        cosine=_cosine(moments),
-        max_abs=Score(moments.max_abs) if count else Score(None, "every value is masked"),
+        cosine=_cosine(moments) if count or masked else Score(None, EMPTY),
+        max_abs=Score(moments.max_abs) if count else Score(None, "every value is masked" if masked else EMPTY),
         relative_l2=_ratio(moments.noise, moments.signal),
         top1=Score(moments.top1_hits / moments.top1_rows) if moments.top1_rows else Score(None, "no rows of scores"),
         masked=masked,
@@ -142,17 +157,22 @@ def unscored(problem: str, masked: int = 0) -> TensorScores:
 def _mismatch(reference: NDArray[Any], candidate: NDArray[Any]) -> str | None:
     if reference.shape != candidate.shape:
         return f"shapes differ: {list(reference.shape)} and {list(candidate.shape)}"
-    if reference.size == 0:
-        return "the tensor is empty"
     strange = [array.dtype for array in (reference, candidate) if array.dtype.kind not in "fiub"]
     return f"{strange[0]} is not a number type" if strange else None
 
 
 def masked(reference: NDArray[Any], candidate: NDArray[Any]) -> NDArray[Any]:
     """Where both say the same nothing: the lowest number of a type, an infinity, NaN."""
-    both = (np.abs(reference) >= _MASK) & (np.abs(candidate) >= _MASK)
+    sizes = [np.abs(reference), np.abs(candidate)]
+    both = (sizes[0] >= _MASK) & (sizes[1] >= _MASK) & (np.sign(reference) == np.sign(candidate))
     neither = np.isnan(reference) & np.isnan(candidate)
-    same: NDArray[Any] = neither | (both & (np.sign(reference) == np.sign(candidate)))
+    if not both.any():
+        return neither
+    smaller, larger = np.minimum(*sizes), np.maximum(*sizes)
+    equal = (smaller >= _LOWEST) | (np.isfinite(larger) & (smaller >= (1 - _SAME_MASK) * larger))
+    # A half float has infinity where others have any mask.
+    overflown = (reference < 0) & (larger >= _LOWEST)
+    same: NDArray[Any] = neither | (both & (equal | overflown))
     return same
 
 
@@ -165,9 +185,10 @@ def is_of_reference(problem: str) -> bool:
     return problem.startswith("the reference has ")
 
 
-def _moments(references: NDArray[Any], candidates: NDArray[Any], masked: Sequence[int]) -> Iterator[Moments]:
-    flat, other = (side.reshape(len(side), -1) for side in (references, candidates))
-    error = other - flat
+def _moments(
+    references: NDArray[Any], candidates: NDArray[Any], differences: NDArray[Any], masked: Sequence[int]
+) -> Iterator[Moments]:
+    flat, other, error = (side.reshape(len(side), -1) for side in (references, candidates, differences))
     peaks, worst = (np.abs(side).max(axis=1).tolist() for side in (flat, error))
     hits, rows = _top1(references, candidates)
     for index, hidden in enumerate(masked):

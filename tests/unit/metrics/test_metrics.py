@@ -71,6 +71,48 @@ def test_a_mask_that_only_the_reference_has_is_an_error_not_a_mask():
     assert found.sqnr_db.value == pytest.approx(0.0)
 
 
+@pytest.mark.parametrize(("one", "other"), [(1e37, 5e37), (-1e31, -2e31), (1e31, np.inf)])
+def test_large_numbers_that_differ_are_no_masks(one, other):
+    reference, candidate = np.full(4, one, np.float32), np.full(4, other, np.float32)
+    found = compare(reference, candidate)
+    assert found.masked == 0
+    assert not found.identical
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [(-1e30, -np.inf), (-1e32, -1.0001e32), (np.inf, np.inf), (-3.3895e38, -3.4e38)]
+)
+def test_what_both_write_as_a_mask_may_differ_in_its_digits_or_overflow(one, other):
+    found = compare(np.array([1.0, one]), np.array([1.0, other]))
+    assert found.masked == 1
+    assert found.identical
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint64])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_long_integers_that_differ_in_their_last_digit_are_not_identical(kind, sign):
+    reference = np.full(4, 2**60, kind)
+    candidate = reference + 1 if sign == 1 else reference - 1
+    found = compare(reference, candidate.astype(kind))
+    assert (found.identical, found.max_abs.value) == (False, 1.0)
+    assert compare(reference, reference.copy()).identical
+
+
+def test_integers_as_far_apart_as_they_can_be_do_not_wrap_around():
+    ends = np.iinfo(np.int64)
+    assert compare(np.array([ends.min]), np.array([ends.max])).max_abs.value == pytest.approx(2.0**64)
+
+
+def test_two_empty_tensors_are_the_same_and_say_nothing():
+    found = compare(np.ones((0, 3)), np.ones((0, 3)))
+    assert (found.identical, found.problem, found.cosine.value, found.max_abs.value) == (True, None, None, None)
+    sums = Accumulator()
+    sums.add_all([(np.ones((0, 3)), np.ones((0, 3)))])
+    sums.add(X, X)
+    together = sums.aggregate()
+    assert (together.failed, together.identical, together.cosine.worst) == (0, 2, 1.0)
+
+
 def test_a_tie_in_the_reference_has_two_right_answers():
     assert compare(np.array([[1.0, 1.0, 0.0]]), np.array([[0.0, 1.0, 0.0]])).top1.value == 1.0
 
