@@ -262,6 +262,16 @@ def test_one_of_three_places_that_see_the_same_thing_is_not_missed():
     assert judged(wanted, got, outputs={"y": "detections"})[1] in ([], ["scores"])
 
 
+@pytest.mark.parametrize(("common", "read"), [(0, True), (49, True), (20, False)])
+def test_only_what_is_mostly_the_first_or_the_last_class_is_read_as_text(common, read):
+    """A frequent letter of a masked language model is no blank."""
+    wanted = np.zeros((4, 1, 30, 50))
+    best = np.where(RNG.uniform(size=(4, 30)) < 0.5, common, RNG.integers(5, 45, (4, 30)))
+    np.put_along_axis(wanted[:, 0], best[:, :, None], 9.0, axis=2)
+    names = [measure.name for measure in judged(wanted, wanted, "logits")[0].measures]
+    assert ("same reading" in names) is read
+
+
 def test_a_detector_that_says_where_before_it_says_what_is_read_so():
     """YOLOv5: classes are told of every place, the first score says whether anything is there."""
     wanted = seen_by_a_detector()
@@ -280,6 +290,15 @@ def test_mask_coefficients_count_where_something_is_seen():
     here[:, :, 9, :18] = 0
     assert judged(wanted, elsewhere, outputs={"y": "detections"})[1] in ([], ["close to the export"])
     assert "worst of 8 coefficients" in judged(wanted, here)[1]
+
+
+def test_a_picture_in_which_nothing_is_seen_says_nothing_about_mask_coefficients():
+    wanted = seen_by_a_detector(columns=8)
+    wanted[1, :, 4:9] *= 0.01
+    here = wanted.copy()
+    here[:, :, 9, :18] = 0
+    assert judged(wanted, wanted, outputs={"y": "detections"})[1] == []
+    assert "worst of 8 coefficients" in judged(wanted, here, outputs={"y": "detections"})[1]
 
 
 def test_a_mask_coefficient_that_is_hardly_used_does_not_decide():

@@ -89,10 +89,13 @@ def things(wanted: NDArray[Any], got: NDArray[Any]) -> ChangedDecisions:
 def readings(wanted: Sequence[NDArray[Any]], got: Sequence[NDArray[Any]]) -> ChangedDecisions | None:
     """Of sequences of rows, one for each sample, where one class stands for nothing (CTC, taggers): symbols to edit.
 
-    A symbol that moves by a step is read the same.
+    A symbol that moves by a step is read the same. What stands for nothing is the first class or the last; a letter
+    that is frequent is none of them.
     """
     best = [rows.argmax(axis=1) for rows in wanted]
     (blank, count), *_ = Counter(np.concatenate(best).tolist()).most_common(1)
+    if blank not in (0, wanted[0].shape[1] - 1):
+        return None
     if count < _BLANK * sum(map(len, best)) or max(map(len, best)) > _LONGEST:
         return None
     texts = [_read(row, blank) for row in best]

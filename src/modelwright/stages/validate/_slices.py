@@ -45,7 +45,8 @@ def worst_slice(pairs: Pairs, axis: int, *, together: bool = False) -> Worst:
 
     What is used `together`, as a sum, has errors as large as a usual slice at worst, however small a slice is.
     """
-    rows = [(_by_slice(one, axis), _by_slice(other, axis)) for one, other in pairs]
+    # A sample may have nothing of what is looked at: no object in a picture.
+    rows = [(_by_slice(one, axis), _by_slice(other, axis)) for one, other in pairs if one.size]
     count = sum(one.shape[1] for one, _ in rows)
     mean = sum(one.sum(axis=1) for one, _ in rows) / count
     power = sum(((one - mean[:, None]) ** 2).sum(axis=1) for one, _ in rows)
