@@ -50,7 +50,8 @@ class StreamedModel:
 
 
 def open_model(path: str) -> Graph:
-    """Read the model; compiled and already quantized ones are refused."""
+    """Read the model; compiled and already quantized ones are refused. Without the outputs that are inputs, which
+    `hand_on` puts back: a quantizer would write them."""
     graph = load(path)
     seen = facts(graph.path)
     if seen.ep_context:
@@ -66,7 +67,23 @@ def open_model(path: str) -> Graph:
             fix="Quantize the float model it was made from.",
         )
     freeze_weights(graph.model)
+    inputs = {value.name for value in graph.model.graph.input}
+    made = [value for value in graph.model.graph.output if value.name not in inputs]
+    if made:
+        _set_outputs(graph.model, made)
     return graph
+
+
+def hand_on(result: onnx.ModelProto, model: onnx.ModelProto) -> None:
+    """The outputs of the model that are its inputs, at their places among the others."""
+    made = {value.name: value for value in result.graph.output}
+    _set_outputs(result, [made.get(value.name, value) for value in model.graph.output])
+
+
+def _set_outputs(model: onnx.ModelProto, values: list[onnx.ValueInfoProto]) -> None:
+    copies = [onnx.ValueInfoProto.FromString(value.SerializeToString()) for value in values]
+    del model.graph.output[:]
+    model.graph.output.extend(copies)
 
 
 def prepare(graph: Graph, workdir: Path, *, integers: bool, raise_opset: bool) -> Prepared:

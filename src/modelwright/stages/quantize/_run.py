@@ -27,7 +27,7 @@ from modelwright.stages.quantize._check import (
 from modelwright.stages.quantize._dynamic import quantize_dynamic
 from modelwright.stages.quantize._half import HalfResult, convert_to_half
 from modelwright.stages.quantize._int4 import quantize_int4
-from modelwright.stages.quantize._model import Prepared, again, open_model, opset_of, prepare, prepare_streamed
+from modelwright.stages.quantize._model import Prepared, again, hand_on, open_model, opset_of, prepare, prepare_streamed
 from modelwright.stages.quantize._moments import FEWEST, judges
 from modelwright.stages.quantize._params import (
     Calibration,
@@ -97,6 +97,7 @@ def run_quantize(
     try:
         result, weights = _transform(graph, steps, params, source, (folder, facts))
         facts.weight_range_bits = _range_bits(result, weights, own, reduces_range(params))
+        hand_on(result, shared(model).model)
         progress("writing", 0.9)
         written = save(result, folder, weights, in_order=steps[0].kind == "static")
     finally:
