@@ -165,7 +165,7 @@ def masked(reference: NDArray[Any], candidate: NDArray[Any]) -> NDArray[Any]:
     """Where both say the same nothing: the lowest number of a type, an infinity, NaN."""
     sizes = [np.abs(reference), np.abs(candidate)]
     both = (sizes[0] >= _MASK) & (sizes[1] >= _MASK) & (np.sign(reference) == np.sign(candidate))
-    neither = np.isnan(reference) & np.isnan(candidate)
+    neither: NDArray[Any] = np.isnan(reference) & np.isnan(candidate)
     if not both.any():
         return neither
     smaller, larger = np.minimum(*sizes), np.maximum(*sizes)

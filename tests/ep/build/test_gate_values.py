@@ -126,3 +126,27 @@ def test_a_file_that_no_stage_changed_and_that_does_not_run_has_not_passed(tmp_p
     path = str(save(broken, tmp_path))
     found = run_validate(path, path, str(tmp_path), Gate(precision="fp32"), DataSource())
     assert (found.passed, found.unchanged) == (False, True)
+
+
+def drawing(scale):
+    """Dropout as in training: half of the numbers go, others each time."""
+    training = onnx.numpy_helper.from_array(np.array(True), "training")
+    nodes = [node("Mul", "x s", "h"), node("Dropout", "h ratio training", "y")]
+    weights = [scalar("s", scale), scalar("ratio", 0.5), training]
+    return model(nodes, [value("x", FLOAT, [8, 32])], [value("y", FLOAT, [8, 32])], weights)
+
+
+def test_a_model_that_draws_random_numbers_is_not_called_wrong(tmp_path):
+    found = asked(tmp_path, drawing(1.0001), drawing(1.0))
+    assert found.passed is None
+    assert any("draws random numbers" in check.detail for check in found.checks if check.passed is None)
+
+
+def test_whether_an_export_repeats_itself_is_asked_only_where_something_is_wrong(tmp_path, monkeypatch):
+    questions = []
+    answer = _ways._is_repeatable
+    monkeypatch.setattr(_ways, "_is_repeatable", lambda *words: questions.append(words) or answer(*words))
+    assert asked(tmp_path, nets(1.0)["integers"], nets(1.0)["integers"]).passed
+    assert questions == []
+    assert asked(tmp_path, nets(-1.0)["integers"], nets(1.0)["integers"]).passed is False
+    assert len(questions) == 1

@@ -30,14 +30,18 @@ from modelwright.targets import (
 from modelwright.worker import progress
 
 if TYPE_CHECKING:
+    import numpy as np
     import onnxruntime as ort
 else:
+    np = lazy("numpy")
     ort = lazy("onnxruntime")
 
 # Less than this is rounding: the two ways add up in another order.
 _MUCH_DB = 3.0
 # A hundredth of the signal: whatever the kernels do, nobody sees it.
 _FINE_DB = 40.0
+# Of the largest number: two runs of one session differ by less, unless something was drawn.
+_REPEATED = 1e-3
 # Of the weights that all runs together read, and of the answers that are kept; a few samples there are always.
 _READ_BYTES, _KEPT_BYTES, _FEWEST = 2 << 30, 512 << 20, 4
 
@@ -48,7 +52,8 @@ class UnfedError(ExecutionError):
 
 @dataclass(frozen=True)
 class Ways:
-    """`outputs` are those of the way that decides; `samples` is how many were compared."""
+    """`outputs` are those of the way that decides; `samples` is how many were compared. Where the export is not
+    `repeatable`, what differs says nothing."""
 
     outputs: tuple[OutputParity, ...]
     decided_by: Way
@@ -58,12 +63,37 @@ class Ways:
     note: str | None = None
     samples: int = 0
     engine: str | None = None
+    repeatable: bool = True
 
 
 NOT_TRIED = Ways((), "as executed", Fidelity(None, None, "not run"), Fidelity(None, None, "not run"))
 
 
 def both_ways(candidate: str, reference: str, asked: Asked) -> Ways:
+    """Where they differ, whether the export itself answers twice the same."""
+    found = _compared(candidate, reference, asked)
+    wrong = any(
+        item.reason is not None or not all(measure.passed for measure in item.measures) for item in found.outputs
+    )
+    return replace(found, repeatable=_is_repeatable(reference, asked.feeds[0])) if wrong else found
+
+
+def _is_repeatable(reference: str, feed: Mapping[str, Any]) -> bool:
+    """A model that draws random numbers (Dropout in training, RandomNormal) goes on drawing in the same session."""
+    first, again = _answers(open_as_written(reference), [feed, feed])
+    return all(_is_same(value, again[name]) for name, value in first.items())
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """But for last bits, which threads may add up in another order."""
+    if one.shape != other.shape or one.dtype.kind != "f" or not one.size:
+        return bool(np.array_equal(one, other))
+    finite = np.isfinite(one)
+    near = _REPEATED * float(np.abs(one[finite]).max(initial=0.0))
+    return bool(np.array_equal(finite, np.isfinite(other)) and (np.abs(one[finite] - other[finite]) <= near).all())
+
+
+def _compared(candidate: str, reference: str, asked: Asked) -> Ways:
     """One way only where nothing is quantized: then the kernels compute what the graph says."""
     progress("running the export", 0.1)
     wanted = _wanted(reference, asked.feeds)
