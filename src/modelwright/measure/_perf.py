@@ -189,9 +189,8 @@ class _Run:
 
     def _throughput(self, found: Latency) -> Throughput:
         runs = 1000 / found.mean_ms
-        batch = self.subject.batch
-        reason = "the inputs do not agree on a batch" if batch is None else None
-        return Throughput(runs, None if batch is None else runs * batch, batch, reason)
+        batch = self.subject.counted
+        return Throughput(runs, None if batch.size is None else runs * batch.size, batch.size, batch.reason)
 
     def _inputs_from(self) -> str:
         data = self.options.inputs.data

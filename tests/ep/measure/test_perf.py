@@ -11,6 +11,7 @@ import time
 
 import psutil
 import pytest
+from onnx import helper
 
 from modelwright._json import dumps
 from modelwright.errors import ExecutionError
@@ -56,6 +57,14 @@ class Attack:
 
     def stop(self):
         return None
+
+
+def test_runs_are_counted_where_the_first_axis_is_no_batch(tmp_path):
+    sides = [models.value(name, shape=["T", 1, 4]) for name in "xy"]
+    path = models.save(models.model([helper.make_node("Relu", ["x"], ["y"])], sides[:1], sides[1:]), tmp_path, "t.onnx")
+    found = perf(path, "cpu", PerfOptions(iterations=5, warmup=0, inputs=InputChoice(dims={"T": 9}))).throughput
+    assert (found.items_per_s, found.batch, found.batch_reason) == (None, None, "the first axis of x is T")
+    assert found.runs_per_s > 0
 
 
 def test_the_answer_says_what_was_asked_bound_and_measured(model):

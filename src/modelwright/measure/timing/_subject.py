@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
@@ -11,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 from modelwright._dataclass import dataclass
 from modelwright.data import DataSource, first_feeds, generate
 from modelwright.errors import UsageError
-from modelwright.graph import Graph, ModelSummary, ValueSpec, load, summary
+from modelwright.graph import Graph, ModelSummary, load, summary
+from modelwright.measure.timing._batch import Axes, Batch, batch_of
 from modelwright.models import FileDigest, fixed_sizes, model_files, onnx_of, specs_from_graph
 from modelwright.vocabulary import Data, InputSpec
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-_BATCH_NAME = re.compile(r"batch|^[nb]$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -43,13 +41,17 @@ class InputFact:
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A model on disk, what its graph says, and one set of inputs for it. `files` is what was measured, by content."""
+    """A model on disk, what its graph says, and one set of inputs for it.
+
+    `files` is what was measured, by content; `asked` the batch that the user wanted.
+    """
 
     path: Path
     graph: Graph
     model: ModelSummary
     feeds: Mapping[str, NDArray[Any]]
     files: tuple[FileDigest, ...]
+    asked: int | None = None
 
     @property
     def inputs(self) -> tuple[InputFact, ...]:
@@ -57,18 +59,15 @@ class Subject:
 
     @property
     def batch(self) -> int | None:
-        """The batch really used; None where the inputs do not agree on one."""
-        named = {size for value in self.model.inputs for size in self._batch_sizes(value)}
-        leading = {array.shape[0] for array in self.feeds.values() if array.ndim}
-        sizes = named or leading
-        return sizes.pop() if len(sizes) == 1 else None
+        """The batch really used; None where nothing says it."""
+        return self.counted.size
 
-    def _batch_sizes(self, value: ValueSpec) -> list[int]:
-        shape = value.shape or ()
-        used = self.feeds[value.name].shape
-        return [
-            size for dim, size in zip(shape, used, strict=False) if isinstance(dim, str) and _BATCH_NAME.search(dim)
-        ]
+    @property
+    def counted(self) -> Batch:
+        """The batch, or why it is unknown."""
+        declared = {value.name: value.shape or () for value in self.model.inputs}
+        axes = [Axes(one.name, declared.get(one.name, ()), one.shape) for one in self.inputs]
+        return batch_of(axes, self.asked)
 
 
 def make_subject(text: str | Path, inputs: InputChoice, like: Sequence[Path] = ()) -> Subject:
@@ -81,10 +80,10 @@ def make_subject(text: str | Path, inputs: InputChoice, like: Sequence[Path] = (
     if not inputs.data.random:
         _refuse_sizes(inputs)
         feeds = first_feeds(DataSource(inputs.data), path, inputs.batch, like)
-        return Subject(path, graph, model, feeds, model_files(path))
+        return Subject(path, graph, model, feeds, model_files(path), inputs.batch)
     sizes = {**fixed_sizes(graph, map(load, like)), **batch, **inputs.dims}
     specs = specs_from_graph(graph, sizes=sizes, recorded=inputs.recorded)
-    return Subject(path, graph, model, generate(specs, inputs.data.seed), model_files(path))
+    return Subject(path, graph, model, generate(specs, inputs.data.seed), model_files(path), inputs.batch)
 
 
 def _refuse_sizes(inputs: InputChoice) -> None:
