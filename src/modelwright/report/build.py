@@ -26,6 +26,7 @@ else:
 
 
 _WORDS = {True: ("Built", "green"), False: ("Failed its gate", "red"), None: ("Built, unproven,", "yellow")}
+_LEFT_SHOWN = 4
 
 
 def render_builds(found: Builds, console: rich.console.Console) -> None:
@@ -258,12 +259,12 @@ def _compile(outcome: CompileOutcome) -> str:
 
 
 def _check(outcome: CheckOutcome) -> str:
-    """`passed on Snapdragon X Elite (simulator): 148 of 149 nodes on it; 1 sample computed in 15.0 s, 41.0 dB …`."""
+    """`passed on Snapdragon X Elite (simulator): 6 of 7 nodes on it (the CPU has LSTM); 1 sample computed …`."""
     if not outcome.opened:
         return "FAILED: the target does not open it" if outcome.passed is False else "unknown: nobody here to ask"
     word = {True: "passed", False: "FAILED", None: "opened"}[outcome.passed]
     where = f"{outcome.chip or 'the target'}{' (simulator)' if outcome.simulated else ''}"
-    parts = [f"{outcome.on_target} of {outcome.nodes} nodes on it"]
+    parts = [f"{outcome.on_target} of {outcome.nodes} nodes on it{_left(outcome)}"]
     if outcome.in_float:
         parts.append(
             "in float, because it has no other: " + ", ".join(f"{op.count} {op.op_type}" for op in outcome.in_float)
@@ -275,6 +276,13 @@ def _check(outcome: CheckOutcome) -> str:
         parts.append(f"{count} computed{took}, {_against_cpu(outcome)}")
     parts += [outcome.reason] if outcome.reason is not None else []
     return f"{word} on {where}: {'; '.join(parts)}"
+
+
+def _left(outcome: CheckOutcome) -> str:
+    """A single node may be all of the arithmetic: a count alone would hide it."""
+    names = [f"{op.count} {op.op_type}" if op.count > 1 else op.op_type for op in outcome.left]
+    shown = ", ".join([*names[:_LEFT_SHOWN], *(["…"] if len(names) > _LEFT_SHOWN else [])])
+    return f" (the CPU has {shown})" if names else ""
 
 
 def _against_cpu(outcome: CheckOutcome) -> str:

@@ -1,0 +1,31 @@
+"""What the rows of a build say."""
+
+from dataclasses import replace
+
+import pytest
+
+from modelwright.report.build import _check
+from modelwright.stages.check import CheckOutcome
+from modelwright.targets import OpTally
+from support.results import made
+
+OPENED = replace(
+    made(CheckOutcome), passed=True, opened=True, nodes=12, on_target=5, in_float=(), samples=0, reason=None
+)
+
+
+@pytest.mark.parametrize(
+    ("left", "words"),
+    [
+        ({}, "5 of 12 nodes on it"),
+        ({"LSTM": 1}, "5 of 12 nodes on it (the CPU has LSTM)"),
+        ({"Erf": 6, "LSTM": 1}, "5 of 12 nodes on it (the CPU has 6 Erf, LSTM)"),
+        (
+            dict.fromkeys(("Erf", "Det", "LSTM", "GRU", "Loop"), 1),
+            "5 of 12 nodes on it (the CPU has Erf, Det, LSTM, GRU, …)",
+        ),
+    ],
+)
+def test_the_row_of_the_target_names_what_it_leaves_to_the_cpu(left, words):
+    outcome = replace(OPENED, left=tuple(OpTally(op, count) for op, count in left.items()))
+    assert _check(outcome).endswith(f": {words}")
