@@ -242,12 +242,17 @@ def _as_built(path: Path, model: DiskModel, target: Target) -> Iterator[_Trial]:
         given, taken = {"calibration": data}, Ref(made[-1]) if made else model
         made.append(Node(QUANTIZE, recipe.quantize, {"model": taken}, path.stem, given=given, marks=marks))
     if made:
-        yield _Trial(f"Build it for {target} ({_done(recipe)})", f"--precision {recipe.precision}", made[-1])
+        yield _Trial(f"Build it for {target} ({_done(recipe)})", _typed(recipe), made[-1])
+
+
+def _typed(recipe: Recipe) -> str:
+    """A model that keeps its own precision is built without one: what was measured of it need not be one to ask for."""
+    return "" if recipe.quantize is None else f"--precision {recipe.precision}"
 
 
 def _done(recipe: Recipe) -> str:
     sizes = [f"{name}={size}" for name, size in recipe.optimize.fix_dims] if recipe.optimize is not None else []
-    return ", ".join(("passes", *sizes, recipe.precision))
+    return ", ".join(("passes", *sizes, "its own precision" if recipe.quantize is None else recipe.precision))
 
 
 def _sizes(path: Path) -> tuple[tuple[str, int], ...]:

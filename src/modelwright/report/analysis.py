@@ -74,8 +74,13 @@ def _render_tried(analysis: Analysis, console: rich.console.Console) -> None:
     if rest and not offered:
         console.print(f"  {len(rest)} changes were tried; none puts more nodes there:")
     for item in rest:
-        words = f"  tried {item.title}{f' ({item.how})' if item.how else ''}: {item.result}"
+        words = f"  tried {titled(item.title, item.how)}: {item.result}"
         console.print(rich.text.Text(words, style="dim"), soft_wrap=True)
+
+
+def titled(title: str, how: str) -> str:
+    """What a build does by itself has nothing to type."""
+    return f"{title} ({how})" if how else title
 
 
 def _share(share: EpShare) -> tuple[str, ...]:
@@ -94,6 +99,6 @@ def _left(op_type: str, nodes: Sequence[LeftNode]) -> str:
 def _offer(suggestion: Suggestion) -> rich.text.Text:
     return rich.text.Text.assemble(
         ("  try", "cyan"),
-        f" {suggestion.title} ({suggestion.how}): nodes left {suggestion.left_before} → {suggestion.left_after} "
+        f" {titled(suggestion.title, suggestion.how)}: nodes left {suggestion.left_before} → {suggestion.left_after} "
         f"of {suggestion.nodes_after}, partitions {suggestion.partitions_before} → {suggestion.partitions_after}",
     )

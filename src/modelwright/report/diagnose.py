@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
 from modelwright.answers import Cause, Diagnosis, LogReading, TriedCure
+from modelwright.report.analysis import titled
 
 if TYPE_CHECKING:
     import rich.console
@@ -64,7 +65,7 @@ def smallest_words(found: Diagnosis) -> str:
 
 def cure_words(cure: TriedCure) -> str:
     word = {True: "cures it", False: "does not cure it", None: "cannot tell"}[cure.held]
-    return f"{cure.title} ({cure.how}): {word}: {cure.before} → {cure.after}"
+    return f"{titled(cure.title, cure.how)}: {word}: {cure.before} → {cure.after}"
 
 
 def _cause(number: int, cause: Cause, console: rich.console.Console) -> None:

@@ -14,6 +14,7 @@ from modelwright.graph import load
 from modelwright.targets import SessionSpec, parse_target, placement
 from modelwright.targets._sizes import tensor_bytes
 from modelwright.worker import run
+from support import models
 
 needs_simulator = pytest.mark.skipif(
     importlib.util.find_spec("onnxruntime_qnn") is None or (sys.platform, platform.machine()) != ("linux", "x86_64"),
@@ -43,6 +44,16 @@ def test_what_a_build_would_place_is_said_and_every_change_that_was_tried(dynami
     assert (result.nodes, sum(op.count for op in result.left)) == (built.nodes_after, 1)
     assert {"Fix the dynamic dimensions", "Clean the graph up"} <= {item.title for item in found.tried}
     assert all("nodes left" in item.result for item in found.tried)
+
+
+@needs_simulator
+def test_a_model_of_an_unknown_precision_is_offered_no_precision_to_type(tmp_path):
+    """Nothing in it has weights, so that no precision can be measured."""
+    sides = [models.value(name, shape=["batch", 4]) for name in "xy"]
+    alone = [onnx.helper.make_node("Shrink", ["x"], ["y"])]
+    (found,) = mw.analyze(models.save(models.model(alone, sides[:1], sides[1:]), tmp_path), "qnn-npu")
+    built = next(item for item in found.tried if item.title.startswith("Build it for qnn-npu"))
+    assert (built.title, built.how) == ("Build it for qnn-npu (passes, batch=1, its own precision)", "")
 
 
 @needs_simulator

@@ -1,12 +1,15 @@
 """The sentence of `analyze` counts what runs."""
 
+import io
 from dataclasses import replace
 
 import pytest
 
-from modelwright.pipeline import Analyses, Analysis
+from modelwright.pipeline import Analyses, Analysis, Suggestion
 from modelwright.report.analysis import headline
 from modelwright.report.html.analysis import analysis_page
+from modelwright.report.render import render
+from modelwright.report.screen import Screen
 from modelwright.stages.check import FailingPart
 from modelwright.targets import EpShare, LeftNode, Placement
 
@@ -38,3 +41,14 @@ def test_the_gate_of_analyze_counts_what_is_left_of_what_runs(left, most, accept
     status = "unknown" if left is None else "placed"
     placed = Placement("qnn-npu", status, None, None, nodes=100, eps=shares, left=nodes)
     assert Analyses((Analysis("m.onnx", "qnn-npu", (), placed, (), ()),), most).accepted is accepted
+
+
+def test_what_a_build_does_by_itself_is_offered_without_an_option_to_type() -> None:
+    helps = Suggestion("Build it for qnn-npu (passes)", "", 3, 1, 0, 1, 3)
+    placed = Placement("qnn-npu", "placed", None, None, nodes=3)
+    found = Analysis("m.onnx", "qnn-npu", (), placed, (helps,), ())
+    (step,) = analysis_page([found]).next_steps
+    assert step.command == "wright build m.onnx --target qnn-npu"
+    screen = Screen(io.StringIO(), width=200)
+    render(Analyses((found,)), screen)
+    assert "try Build it for qnn-npu (passes): nodes left 3 → 1" in screen.file.getvalue()

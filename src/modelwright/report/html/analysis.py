@@ -224,7 +224,7 @@ def _steps(analysis: Analysis) -> list[NextStep]:
     if analysis.suggestions:
         best = analysis.suggestions[0]
         words = f"{best.title}: {best.left_before} nodes left become {best.left_after}."
-        return [NextStep(words, f"{command('build', model, '--target', target)} {best.how}")]
+        return [NextStep(words, f"{command('build', model, '--target', target)} {best.how}".rstrip())]
     return [NextStep("Build it for this target.", command("build", model, "--target", target, "-o", "built"))]
 
 
