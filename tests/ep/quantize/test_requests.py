@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
+from onnx import helper
 
 import modelwright as mw
 from ep.quantize.graphs import conv_net, image, saved, transformer
@@ -21,6 +22,7 @@ from modelwright.data import DataSource
 from modelwright.errors import InputError
 from modelwright.stages.quantize import QuantizeParams, TensorOverride, _save, run_quantize
 from modelwright.worker import run
+from support.models import model, value, weight
 
 
 def made(tmp_path: Path, model: onnx.ModelProto, params: QuantizeParams, name: str = "work"):
@@ -32,6 +34,22 @@ def made(tmp_path: Path, model: onnx.ModelProto, params: QuantizeParams, name: s
 
 def stored(model: onnx.ModelProto) -> dict[str, str]:
     return {item.name: onnx.TensorProto.DataType.Name(item.data_type) for item in model.graph.initializer}
+
+
+def test_why_nothing_can_be_quantized_is_told_by_what_the_model_has(tmp_path):
+    """An LSTM has all the weights; what stands around it could be integers, and would gain nothing."""
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["t"], perm=[1, 0, 2], name="turn"),
+        helper.make_node("LSTM", ["t", "w", "r"], ["y"], hidden_size=4, name="lstm"),
+    ]
+    weights = [weight("w", 1, 16, 8), weight("r", 1, 16, 4)]
+    net = model(nodes, [value("x", shape=[2, 5, 8])], [value("y", shape=[5, 1, 2, 4])], weights)
+    with pytest.raises(InputError, match="nothing can be quantized") as raised:
+        made(tmp_path, net, QuantizeParams("w8a8", samples=2, pairs="needed"))
+    assert raised.value.cause == (
+        "of its operators only Transpose could be, and they gain nothing without a product; "
+        "its weights belong to LSTM, which stay float"
+    )
 
 
 def test_excluded_nodes_stay_float(tmp_path):

@@ -111,11 +111,7 @@ def quantize_static(
     between = island_widths(prepared.model, params, operators, excluded)
     tensors = _watched(prepared.model, operators, excluded)
     if not tensors:
-        raise InputError(
-            "nothing can be quantized",
-            cause=f"no float32 tensor belongs to {', '.join(operators) or 'the chosen operators'}",
-            fix="Check op_types and nodes_to_exclude; a float16 model must be quantized from its float32 form.",
-        )
+        raise _nothing_to_quantize(prepared.model, operators)
     working = {node.name for node in prepared.model.graph.node if node.op_type in operators} - excluded
     corrected = params.bias_correction and params.effort != "fast" and not source.random
     watch = Watch(tensors, products(prepared.model, working) if corrected else ())
@@ -166,6 +162,31 @@ def _check(params: QuantizeParams) -> None:
             cause="it is the share of values kept, in percent",
             fix="Give a number above 50 and up to 100, such as 99.99.",
         )
+
+
+def _nothing_to_quantize(model: onnx.ModelProto, operators: tuple[str, ...]) -> InputError:
+    """Where its operators would do and all of them were left out, they gain nothing by themselves."""
+    problem, idle = "nothing can be quantized", _operators_with_floats(model, operators)
+    if not idle:
+        return InputError(
+            problem,
+            cause=f"no float32 tensor belongs to {', '.join(operators) or 'the chosen operators'}",
+            fix="Check op_types and nodes_to_exclude; a float16 model must be quantized from its float32 form.",
+        )
+    tensors = (tensor for tensor in model.graph.initializer if tensor.data_type == onnx.TensorProto.FLOAT)
+    weights = {tensor.name for tensor in tensors if len(tensor.dims) > 1}
+    weighty = sorted({node.op_type for node in model.graph.node if weights & set(node.input)} - set(idle))
+    beside = f"; its weights belong to {', '.join(weighty)}, which stay float" if weighty else ""
+    return InputError(
+        problem,
+        cause=f"of its operators only {', '.join(idle)} could be, and they gain nothing without a product{beside}",
+        fix="Keep the model in float: fp16 makes it smaller.",
+    )
+
+
+def _operators_with_floats(model: onnx.ModelProto, operators: tuple[str, ...]) -> list[str]:
+    named = set(_watched(model, operators, set()))
+    return sorted({node.op_type for node in model.graph.node if node.op_type in operators and named & set(node.input)})
 
 
 def _watched(model: onnx.ModelProto, operators: tuple[str, ...], excluded: set[str]) -> tuple[str, ...]:
