@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 def quantize_again(complaint: Complaint, model: ModelSummary | None, store: Store, **changes: Any) -> Path | None:
     """The reference in the precision that the model has, calibrated on the complaint's data; None where that cannot be
-    made."""
+    made. Another precision is made as its recipe says: whoever types it gets that."""
     assert complaint.reference is not None
-    precision = None if model is None else model.precision.label
+    precision = changes.pop("precision", None if model is None else model.precision.label)
     source = OnnxSource(str(complaint.reference))
     try:
         choices = RecipeChoices(precision=precision, data=complaint.inputs.data)
