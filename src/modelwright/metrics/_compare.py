@@ -23,6 +23,8 @@ _MASK, _LOWEST, _SAME_MASK = 1e30, 3.38e38, 0.01
 EMPTY = "the tensor is empty"
 # Integers up to this are exact as float64.
 _EXACT = 2.0**53
+# How numpy keeps texts: as objects, or as characters of a fixed width.
+_TEXTS = "OU"
 # Tensors of so many values are worth more than the call that compares them.
 _SMALL = 4096
 
@@ -86,10 +88,21 @@ def compare(reference: NDArray[Any], candidate: NDArray[Any]) -> TensorScores:
     """Score `candidate` against `reference`; positions masked in both (lowest float, same infinity, NaN) do not
     count."""
     reference, candidate = np.asarray(reference), np.asarray(candidate)
+    if reference.dtype.kind in _TEXTS and candidate.dtype.kind in _TEXTS and reference.shape == candidate.shape:
+        return _same_texts(reference.ravel().astype(str), candidate.ravel().astype(str))
     problem = _mismatch(reference, candidate)
     if not problem and not reference.size:
         return scores(Moments())
     return unscored(problem) if problem else _compared(reference[np.newaxis], candidate[np.newaxis])[0]
+
+
+def _same_texts(reference: NDArray[Any], candidate: NDArray[Any]) -> TensorScores:
+    """Between two texts there is no distance: they are the same, or there is no score."""
+    other = np.flatnonzero(reference != candidate)
+    if other.size:
+        return unscored(f"texts differ: {str(reference[other[0]])!r} and {str(candidate[other[0]])!r}")
+    count = reference.size
+    return scores(Moments(count=count, signal=count, other=count, dot=count)) if count else unscored(EMPTY)
 
 
 def compare_all(pairs: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> list[TensorScores]:

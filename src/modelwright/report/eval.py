@@ -77,8 +77,9 @@ def _outputs(result: EvalResult, console: rich.console.Console) -> None:
     if scored:
         console.print(fitted(columns, [(output.output, *_scores(found)) for output, found in scored], console.width))
     for output in result.outputs:
-        if output.scores is None:
-            words = f"{output.output}: {output.problem or 'unknown'}"
+        problem = output.problem or (output.scores.problem if output.scores is not None else "unknown")
+        if problem is not None:
+            words = f"{output.output}: {problem}"
             console.print(rich.text.Text(words, style="red"), soft_wrap=True)
 
 
