@@ -8,13 +8,14 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from modelwright._dataclass import dataclass
+from modelwright._lazy import lazy
 from modelwright.data import Sample, Samples
 from modelwright.diagnosis._match import Pair
 from modelwright.diagnosis._match_view import View
 from modelwright.diagnosis._stream_model import FED, SHADOW, Shadow, shadow_of, shown, sized
 from modelwright.diagnosis._stream_sums import LocalNoise, NoiseTally, local_noise
 from modelwright.graph import model_bytes, stored_bytes
-from modelwright.metrics import Accumulator, blocked_compare
+from modelwright.metrics import LENGTH, Accumulator, blocked_compare, leaves
 from modelwright.stages.validate import LARGE_BYTES, are_classes
 from modelwright.targets import (
     BoundSession,
@@ -29,7 +30,10 @@ from modelwright.targets import (
 from modelwright.worker import progress
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
+else:
+    np = lazy("numpy")
 
 FLOATS = ("float32", "float16", "float64")
 # The graph as it is written, computed in floats: no integer kernels, only what is constant is folded. Packed weights
@@ -173,11 +177,17 @@ def _sizes(job: StreamJob, tensors: list[str]) -> Sizes:
     # Only opened: outputs are kept until a run is over.
     with open_session(shown(job.wanted, made), cpu, job.as_written) as session:
         types = {spec.name: spec.dtype for spec in (*session.inputs, *session.outputs)}
-    with open_session(sized(job.wanted, made), cpu, job.as_written) as session:
-        counts = session.run(inputs) if made else {}
-    elements = {name: int(counts[f"{name}::size"]) for name in made}
+    # Nothing else is compared on the way, and sequences and maps have no Size.
+    made = [name for name in made if types.get(name) in FLOATS]
+    elements = _elements(job, made, inputs) if made else {}
     elements |= {name: inputs[name].size for name in tensors if name in inputs}
     return Sizes(types, {name: count * _BYTES.get(types.get(name, ""), 4) for name, count in elements.items()})
+
+
+def _elements(job: StreamJob, tensors: Sequence[str], inputs: Mapping[str, NDArray[Any]]) -> dict[str, int]:
+    with open_session(sized(job.wanted, tensors), parse_target("cpu"), job.as_written) as session:
+        counts = session.run(inputs)
+    return {name: int(counts[f"{name}::size"]) for name in tensors}
 
 
 def _cut(job: StreamJob, tracks: Sequence[Track], sizes: Sizes) -> list[_Chunk]:
@@ -249,12 +259,21 @@ def _compare_sample(
     if sessions.executed is not None:
         real = sessions.executed.run(other_inputs)
         for name, other in job.outputs:
-            found.outputs[name].add(ours[name], theirs[other])
-            found.executed[name].add(ours[name], real[other])
-            if found.samples == 0 and _chooses(name, ours[name], sample.label):
+            answer = _whole(ours[name])
+            found.outputs[name].add(answer, _whole(theirs[other]))
+            found.executed[name].add(answer, _whole(real[other]))
+            if found.samples == 0 and _chooses(name, answer, sample.label):
                 found.classes.add(name)
     for track in chunk.tracks:
         _compare_track(track, ours, theirs, job)
+
+
+def _whole(answer: Any) -> NDArray[Any]:
+    """Of a sequence or a map all values in a row: another length is another shape, and no value itself."""
+    if not isinstance(answer, list | dict):
+        return np.asarray(answer)
+    parts = [np.ravel(part) for name, part in leaves({"": answer}) if not name.endswith(LENGTH)]
+    return np.concatenate(parts) if parts else np.zeros(0)
 
 
 def _chooses(name: str, answer: NDArray[Any], label: int | None) -> bool:

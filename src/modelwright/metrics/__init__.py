@@ -14,11 +14,12 @@ from modelwright.metrics._compare import (
     masked,
     scores,
 )
-from modelwright.metrics._leaves import leaves
+from modelwright.metrics._leaves import LENGTH, leaves
 
 __all__ = [
     "EMPTY",
     "IDENTICAL",
+    "LENGTH",
     "METRICS",
     "Accumulator",
     "Aggregate",

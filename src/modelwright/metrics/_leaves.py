@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 else:
     np = lazy("numpy")
 
+LENGTH = ".length"
+
 
 def leaves(outputs: Mapping[str, Any]) -> Iterator[tuple[str, NDArray[Any]]]:
     """The tensors of all outputs under the names they have inside sequences and maps; nothing at all is a value too."""
@@ -20,7 +22,7 @@ def leaves(outputs: Mapping[str, Any]) -> Iterator[tuple[str, NDArray[Any]]]:
         if isinstance(value, Mapping):
             yield from leaves({f"{name}[{key!r}]": part for key, part in value.items()})
         elif isinstance(value, list | tuple):
-            yield f"{name}.length", np.array([len(value)])
+            yield f"{name}{LENGTH}", np.array([len(value)])
             yield from leaves({f"{name}[{place}]": part for place, part in enumerate(value)})
         else:
             yield name, np.asarray(value)

@@ -331,3 +331,46 @@ def test_rows_name_the_operator_and_its_node(tmp_path):
     assert named["r2"] == "Gemm layer2/gemm"
     assert named["x"] == "(input)"
     assert named["r0"] == "Gemm(g0)"
+
+
+def _listed(folder, name, size):
+    """Scores that leave as a sequence of tensors and as maps."""
+    weights = size * np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32)
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["y"]),
+        helper.make_node("SplitToSequence", ["y"], ["parts"], axis=1),
+        helper.make_node("ZipMap", ["y"], ["maps"], domain="ai.onnx.ml", classlabels_strings=["a", "b", "c"]),
+    ]
+    kind = helper.make_map_type_proto(TensorProto.STRING, helper.make_tensor_type_proto(TensorProto.FLOAT, []))
+    outputs = [
+        helper.make_tensor_sequence_value_info("parts", TensorProto.FLOAT, None),
+        helper.make_value_info("maps", helper.make_sequence_type_proto(kind)),
+    ]
+    given = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 4])]
+    graph = helper.make_graph(nodes, "listed", given, outputs, [numpy_helper.from_array(weights, "w")])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), folder / name)
+    return folder / name
+
+
+def test_outputs_that_are_sequences_and_maps_are_compared_by_all_their_values(tmp_path):
+    np.savez(tmp_path / "d.npz", x=np.random.default_rng(1).standard_normal((6, 4)).astype(np.float32))
+    wanted, got = _listed(tmp_path, "float.onnx", 1.0), _listed(tmp_path, "other.onnx", 1.1)
+    report = debug(wanted, got, DebugOptions(data=Data(str(tmp_path / "d.npz"), samples=6)))
+    assert (report.status, [item.tensor_name for item in report.activations]) == ("ok", ["y"])
+    # A tenth of everything is wrong: 20 dB below it.
+    assert [item.output_name for item in report.model_outputs] == ["parts", "maps"]
+    for item in report.model_outputs:
+        assert item.cumulative_sqnr_db == pytest.approx(20.0, abs=0.01)
+        assert item.executed_sqnr_db == pytest.approx(20.0, abs=0.01)
+
+
+def test_a_model_of_integers_alone_is_compared_by_its_outputs(tmp_path):
+    node = helper.make_node("Add", ["x", "x"], ["y"])
+    io = [[helper.make_tensor_value_info(name, TensorProto.INT32, ["batch", 4])] for name in ("x", "y")]
+    proto = helper.make_model(
+        helper.make_graph([node], "integers", *io), opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+    )
+    np.savez(tmp_path / "d.npz", x=np.arange(12, dtype=np.int32).reshape(3, 4))
+    report = debug(*pair(tmp_path, proto, proto), DebugOptions(data=Data(str(tmp_path / "d.npz"), samples=3)))
+    assert report.model_outputs[0].cumulative_reason == "identical"
