@@ -101,8 +101,10 @@ def _type(found: Gathered) -> Shown | None:
 
 
 def _cast(found: Gathered, lab: Lab) -> Iterator[TriedCure]:
-    casts = {name: (name, None, value.dtype) for name, value in _wants(found).items()}
-    yield from _with_arrays(found, lab, "Write the numbers in the type that the model takes", casts)
+    # How a number is written as a text is nobody's guess.
+    casts = {name: (name, None, value.dtype) for name, value in _wants(found).items() if value.dtype != "string"}
+    if len(casts) == len(_wants(found)):
+        yield from _with_arrays(found, lab, "Write the numbers in the type that the model takes", casts)
 
 
 Edit = tuple[str, "tuple[int, ...] | None", "str | None"]

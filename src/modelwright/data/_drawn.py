@@ -156,7 +156,9 @@ def _taken(source: DataSource, graph: Graph, pixels: PixelInputs | None) -> Samp
 @task
 def read_shapes(source: DataSource) -> dict[str, tuple[int, ...]]:
     for _, row in source.rows().chosen(source.data, 1):
-        return {name: tuple(value.shape) for name, value in row.items() if isinstance(value, np.ndarray)}
+        return {
+            name: np.shape(value) for name, value in row.items() if isinstance(value, np.ndarray | np.generic | str)
+        }
     return {}
 
 
@@ -190,14 +192,16 @@ def try_first(source: DataSource, model: str | None, pixels: PixelInputs | None 
 class SampleHash:
     """SHA-256 over names, types, shapes and values, in order."""
 
-    def __init__(self) -> None:
-        self._hash = hashlib.sha256()
+    def __init__(self, before: bytes = b"") -> None:
+        self._hash = hashlib.sha256(before)
 
-    def add(self, sample: Arrays) -> None:
+    def add(self, sample: Row) -> None:
         for name in sorted(sample):
             array = np.ascontiguousarray(sample[name])
+            # Texts are objects, whose bytes are where they happen to lie.
+            array = array.astype(str) if array.dtype.hasobject else array
             self._hash.update(f"{name}:{array.dtype.str}:{array.shape};".encode())
-            self._hash.update(array.data)
+            self._hash.update(array.reshape(-1).view(np.uint8).data)
 
     def hexdigest(self) -> str:
         return self._hash.hexdigest()

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 else:
     np = lazy("numpy")
 
+TEXT = "string"
 _PIXELS = ("scale", "mean", "std")
 
 
@@ -110,6 +111,8 @@ class Feeder:
         )
 
     def _typed(self, array: NDArray[Any], spec: TakenInput) -> NDArray[Any]:
+        if spec.dtype == TEXT:
+            return _texts(array, spec.name)
         wanted = None if spec.dtype is None else np.dtype(spec.dtype)
         if wanted is None or wanted == array.dtype:
             return array
@@ -186,6 +189,17 @@ def split(outputs: Mapping[str, NDArray[Any]], rows: int, taken: int) -> list[Ma
             {name: value[index] if value.ndim and len(value) == taken else value for name, value in outputs.items()}
         )
     return found
+
+
+def _texts(array: NDArray[Any], name: str) -> NDArray[Any]:
+    """As objects, which is how onnxruntime takes texts."""
+    if array.dtype.kind not in "OU" or not all(isinstance(item, str) for item in array.flat):
+        raise InputError(
+            f"{name} is {array.dtype} in the data, and the model takes texts",
+            cause="how a number is written is part of the model, so it is never guessed",
+            fix="Write the array as texts.",
+        )
+    return array.astype(object)
 
 
 def _cast(array: NDArray[Any], wanted: np.dtype[Any], name: str) -> NDArray[Any]:

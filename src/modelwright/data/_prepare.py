@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from modelwright._lazy import lazy
-from modelwright.data._feeds import TakenInput, channels_last
+from modelwright.data._feeds import TEXT, TakenInput, channels_last
 from modelwright.data._media import picture, resized, sound
 from modelwright.data._rows import UNNAMED, Row
 from modelwright.errors import ExecutionError, InputError, WrightError
@@ -27,6 +27,11 @@ _SENSED = ("image", "audio")
 _HIDDEN_SHARE = 0.15
 _TEMPLATE = "This example is {}."
 _CAPTION = "a photo of a {}"
+
+
+def _is_ready(value: Any, spec: TakenInput) -> bool:
+    """A model that takes texts reads them itself."""
+    return isinstance(value, np.ndarray | np.generic) or (spec.dtype == TEXT and value is not None)
 
 
 class Preparer:
@@ -56,7 +61,7 @@ class Preparer:
 
     def __call__(self, row: Row) -> Row:
         row = self._named(row)
-        missing = [name for name in self._inputs if not isinstance(row.get(name), np.ndarray | np.generic)]
+        missing = [name for name, spec in self._inputs.items() if not _is_ready(row.get(name), spec)]
         missing = [name for name in missing if name not in self._shared]
         raw = self._raw(row)
         if not missing or raw is None:

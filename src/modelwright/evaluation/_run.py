@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import field, replace
@@ -11,7 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
-from modelwright.data import Feeder, Preparer, Row, Rows, by_number, generate, open_data, refuse_idle_scale, split
+from modelwright.data import (
+    Feeder,
+    Preparer,
+    Row,
+    Rows,
+    SampleHash,
+    by_number,
+    generate,
+    open_data,
+    refuse_idle_scale,
+    split,
+)
 from modelwright.errors import InputError, UsageError
 from modelwright.evaluation._blocks import SampleBlocks
 from modelwright.evaluation._models import Model, Side, open_model
@@ -177,7 +187,8 @@ class _Evaluation:
         self._prepare = Preparer(
             candidate.inputs, job.data, names, data.shared, task=job.task, longest=candidate.longest
         )
-        writes = any(spec.name == DECODER_IDS for spec in candidate.inputs)
+        self._taken = {spec.name for spec in candidate.inputs}
+        writes = DECODER_IDS in self._taken
         tokenizer = self._prepare.tokenizer if folder else None
         context = Context(names, tokenizer, data.shared, writes, read_generation(folder))
         together = 1 if any(_depends_on_batch(side) for side in (job.candidate, job.reference)) else _TOGETHER
@@ -190,7 +201,7 @@ class _Evaluation:
         self._problems: dict[str, str] = {}
         self._failures: list[SampleFailure] = []
         fed = (job.data.scale, job.data.mean, job.data.std)
-        self._hash = hashlib.sha256(b"" if fed == (None, None, None) else repr(fed).encode())
+        self._hash = SampleHash(b"" if fed == (None, None, None) else repr(fed).encode())
         self._so_far = SoFar(job.so_far)
         self._before: tuple[int, ...] = ()
         if job.earlier is not None:
@@ -256,11 +267,11 @@ class _Evaluation:
             row = {**row, "label": self._names.index(row["label"])}
         elif self._relabel is not None:
             row = {**row, "label": _relabelled(row["label"], self._relabel)}
-        for name in sorted(row):
-            if isinstance(row[name], np.ndarray | np.generic):
-                array = np.ascontiguousarray(row[name])
-                self._hash.update(f"{name}:{array.dtype.str}:{array.shape};".encode() + array.tobytes())
+        self._hash.add({name: value for name, value in row.items() if self._is_fed(name, value)})
         return row
+
+    def _is_fed(self, name: str, value: Any) -> bool:
+        return isinstance(value, np.ndarray | np.generic) or (isinstance(value, str) and name in self._taken)
 
     def _settle(self, indexes: Sequence[int], rows: Sequence[Row], ours: Answers, theirs: Answers) -> None:
         # Row by row on both sides: the user's own metric sees a row's two answers one after the other.

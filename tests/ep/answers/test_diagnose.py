@@ -191,3 +191,14 @@ def test_a_model_that_nothing_can_be_made_up_for_is_not_called_bad(tmp_path):
     found = mw.diagnose(save(blind, tmp_path))
     assert (found.causes, found.healthy, found.next_steps) == ((), None, ("give real samples as `data`",))
     assert not [look for look in found.looked_at if look.ok is False]
+
+
+def test_a_model_that_takes_texts_runs_on_texts_and_numbers_are_the_wrong_type(tmp_path):
+    node = helper.make_node("LabelEncoder", ["s"], ["y"], domain="ai.onnx.ml", keys_strings=["a"], values_floats=[1.0])
+    io = [value("s", TensorProto.STRING, ["n"])], [value("y", TensorProto.FLOAT, ["n"])]
+    path = save(model([node], *io, opsets={"": 17, "ai.onnx.ml": 2}), tmp_path)
+    np.savez(tmp_path / "words.npz", s=np.array(["a", "b"]))
+    assert mw.diagnose(path, data=str(tmp_path / "words.npz")).healthy is True
+    np.savez(tmp_path / "numbers.npz", s=np.arange(2))
+    found = mw.diagnose(path, data=str(tmp_path / "numbers.npz"))
+    assert [(cause.rule, cause.where) for cause in found.causes] == [("wrong-type", ("s",))]

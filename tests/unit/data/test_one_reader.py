@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from modelwright.data import DataSource, data_shapes, drawing, try_data
+from modelwright.data import DataSource, SampleHash, data_shapes, drawing, try_data
 from modelwright.errors import InputError
 from modelwright.vocabulary import Data
 from modelwright.worker import _worker as worker
@@ -36,3 +36,17 @@ def test_what_is_wrong_with_one_is_said_and_the_next_is_looked_into_all_the_same
         with pytest.raises(InputError):
             try_data(DataSource(Data(str(tmp_path / "bad.npz"))))
         try_data(DataSource(Data(str(tmp_path / "good.npz"))))
+
+
+def test_texts_and_single_numbers_are_among_what_the_data_holds(tmp_path):
+    np.savez(tmp_path / "d.npz", word=np.array(["a", "b"]), number=np.arange(2), x=np.zeros((2, 3)))
+    assert data_shapes(Data(str(tmp_path / "d.npz")), 1) == {"word": (), "number": (), "x": (3,)}
+
+
+def test_the_digest_of_texts_is_that_of_their_letters():
+    def digest(*words):
+        total = SampleHash()
+        total.add({"word": np.array(["".join(list(word)) for word in words], object)})
+        return total.hexdigest()
+
+    assert digest("one", "two") == digest("one", "two") != digest("one", "six")
