@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from modelwright._lazy import lazy
 from modelwright.data._rows import Row
 from modelwright.errors import InputError, did_you_mean
+from modelwright.metrics import leaves
 from modelwright.vocabulary import Data
 
 if TYPE_CHECKING:
@@ -181,14 +182,18 @@ def _per_channel(numbers: Sequence[float], word: str, rank: int, spec: TakenInpu
     return np.asarray(numbers).reshape(places)
 
 
-def split(outputs: Mapping[str, NDArray[Any]], rows: int, taken: int) -> list[Mapping[str, NDArray[Any]]]:
-    """The outputs of each of `rows` rows, of a run that took `taken`."""
-    found: list[Mapping[str, NDArray[Any]]] = []
-    for index in range(rows):
-        found.append(
-            {name: value[index] if value.ndim and len(value) == taken else value for name, value in outputs.items()}
-        )
-    return found
+def split(outputs: Mapping[str, Any], rows: int, taken: int) -> list[Mapping[str, NDArray[Any]]]:
+    """The outputs of each of `rows` rows, of a run that took `taken`; of sequences and maps every part."""
+    return [
+        dict(leaves({name: _of_row(value, index, taken) for name, value in outputs.items()})) for index in range(rows)
+    ]
+
+
+def _of_row(value: Any, index: int, taken: int) -> Any:
+    """A list of maps has one for each row; a sequence of tensors may be of any length, and each has its own rows."""
+    if isinstance(value, list) and not (value and isinstance(value[0], Mapping)):
+        return [_of_row(part, index, taken) for part in value]
+    return value[index] if np.ndim(value) and len(value) == taken else value
 
 
 def _texts(array: NDArray[Any], name: str) -> NDArray[Any]:

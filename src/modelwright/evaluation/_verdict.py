@@ -12,7 +12,7 @@ from modelwright.evaluation._run import Measured, Scored
 from modelwright.evaluation._types import EvalOptions, EvalOutput, EvalResult, EvalStatus, SampleScore, Values
 from modelwright.evaluation.tasks import Metric
 from modelwright.judge import SAID, Allowance, Paired, VerdictKind, paired, worst
-from modelwright.metrics import EMPTY
+from modelwright.metrics import EMPTY, Summary
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,6 +21,7 @@ else:
     np = lazy("numpy")
 
 Claim = tuple[VerdictKind, str]
+_PARALLEL = 1 - 1e-12
 _OTHER_UNIT = "points are said of shares, and {metric} is no share (its unit: {unit}); say the drop in % or as a number"
 
 
@@ -28,12 +29,13 @@ def judge(found: Measured, task: str | None, options: EvalOptions) -> EvalResult
     values = _values(found)
     comparison = _comparison(found, values, options)
     claims = [*_failed_samples(found), *_accuracy(found, values, comparison, options), *_gates(found, options)]
+    verdict = worst(kind for kind, _ in claims)
     return EvalResult(
         status="complete",
         task=task,
         metric=found.metric,
         max_drop=str(options.max_drop) if options.max_drop else None,
-        verdict=worst(verdict for verdict, _ in claims),
+        verdict=verdict,
         reasons=tuple(reason for _, reason in claims),
         warnings=tuple(_warnings(found, values)),
         candidate=found.candidate,
@@ -192,35 +194,40 @@ def _no_better_than_chance(found: Measured, values: Values) -> str | None:
 def _gates(found: Measured, options: EvalOptions) -> Iterator[Claim]:
     if not options.outputs:
         return
+    gated = (options.min_cosine, options.min_sqnr_db) != (None, None)
     for output in found.outputs:
-        if output.problem is not None or output.scores is None:
-            yield VerdictKind.FAIL, f"output {output.output}: {output.problem}"
-            continue
-        if output.scores.failed:
-            yield (
-                VerdictKind.FAIL,
-                (
-                    f"output {output.output} could not be compared on {output.scores.failed} of "
-                    f"{output.scores.samples} samples: {output.scores.problem}"
-                ),
-            )
-            continue
-        for gate in (_cosine_gate, _sqnr_gate):
-            yield from gate(output, options)
+        unscored = _without_score(output)
+        if unscored is not None:
+            yield VerdictKind.FAIL, unscored
+        elif gated and output.scores is not None and output.scores.identical == output.scores.samples:
+            yield VerdictKind.PASS, f"output {output.output}: identical on all samples"
+        else:
+            yield from (*_cosine_gate(output, options), *_sqnr_gate(output, options))
+
+
+def _without_score(output: EvalOutput) -> str | None:
+    found = output.scores
+    if output.problem is not None or found is None:
+        return f"output {output.output}: {output.problem}"
+    words = f"output {output.output} has no score on {found.failed} of {found.samples} samples: {found.problem}"
+    return words if found.failed else None
 
 
 def _cosine_gate(output: EvalOutput, options: EvalOptions) -> Iterator[Claim]:
     if options.min_cosine is not None and output.scores is not None:
         yield _gate(output.output, "cosine", output.scores.cosine, options.min_cosine, "")
+        yield from _all_samples(output.output, output.scores.cosine, options.min_cosine)
+
+
+def _all_samples(output: str, found: Summary, least: float) -> Iterator[Claim]:
+    """Two numbers always point the same way: of answers of one number only all samples together have a direction."""
+    if found.worst is not None and found.worst > _PARALLEL and found.pooled is not None and found.pooled < least:
+        yield VerdictKind.FAIL, f"output {output}: cosine over all samples is {found.pooled:.5g}, {least:g} is asked"
 
 
 def _sqnr_gate(output: EvalOutput, options: EvalOptions) -> Iterator[Claim]:
     if options.min_sqnr_db is not None and output.scores is not None:
-        identical = output.scores.identical == output.scores.samples
-        if identical:
-            yield VerdictKind.PASS, f"output {output.output}: identical on all samples"
-        else:
-            yield _gate(output.output, "SQNR", output.scores.sqnr_db, options.min_sqnr_db, " dB")
+        yield _gate(output.output, "SQNR", output.scores.sqnr_db, options.min_sqnr_db, " dB")
 
 
 def _gate(output: str, name: str, found: Any, least: float, unit: str) -> Claim:

@@ -102,7 +102,7 @@ def _same_texts(reference: NDArray[Any], candidate: NDArray[Any]) -> TensorScore
     if other.size:
         return unscored(f"texts differ: {str(reference[other[0]])!r} and {str(candidate[other[0]])!r}")
     count = reference.size
-    return scores(Moments(count=count, signal=count, other=count, dot=count)) if count else unscored(EMPTY)
+    return scores(Moments(count=count, signal=count, other=count, dot=count))
 
 
 def compare_all(pairs: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> list[TensorScores]:
