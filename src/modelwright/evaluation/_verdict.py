@@ -36,7 +36,7 @@ def judge(found: Measured, task: str | None, options: EvalOptions) -> EvalResult
         metric=found.metric,
         max_drop=str(options.max_drop) if options.max_drop else None,
         verdict=verdict,
-        reasons=tuple(reason for _, reason in claims),
+        reasons=tuple(reason for kind, reason in claims if kind is verdict or kind is not VerdictKind.PASS),
         warnings=tuple(_warnings(found, values)),
         candidate=found.candidate,
         reference=found.reference,
@@ -195,6 +195,8 @@ def _gates(found: Measured, options: EvalOptions) -> Iterator[Claim]:
     if not options.outputs:
         return
     gated = (options.min_cosine, options.min_sqnr_db) != (None, None)
+    if gated and not found.outputs:
+        yield VerdictKind.INCONCLUSIVE, "no output was compared"
     for output in found.outputs:
         unscored = _without_score(output)
         if unscored is not None:
