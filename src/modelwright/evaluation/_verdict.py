@@ -12,7 +12,7 @@ from modelwright.evaluation._run import Measured, Scored
 from modelwright.evaluation._types import EvalOptions, EvalOutput, EvalResult, EvalStatus, SampleScore, Values
 from modelwright.evaluation.tasks import Metric
 from modelwright.judge import SAID, Allowance, Paired, VerdictKind, paired, worst
-from modelwright.metrics import EMPTY, Summary
+from modelwright.metrics import EMPTY, Aggregate, Summary
 
 if TYPE_CHECKING:
     import numpy as np
@@ -202,7 +202,7 @@ def _gates(found: Measured, options: EvalOptions) -> Iterator[Claim]:
         if unscored is not None:
             yield VerdictKind.FAIL, unscored
         elif gated and output.scores is not None and output.scores.identical == output.scores.samples:
-            yield VerdictKind.PASS, f"output {output.output}: identical on all samples"
+            yield _identical(output.output, output.scores)
         else:
             yield from (*_cosine_gate(output, options), *_sqnr_gate(output, options))
 
@@ -213,6 +213,13 @@ def _without_score(output: EvalOutput) -> str | None:
         return f"output {output.output}: {output.problem}"
     words = f"output {output.output} has no score on {found.failed} of {found.samples} samples: {found.problem}"
     return words if found.failed else None
+
+
+def _identical(output: str, found: Aggregate) -> Claim:
+    """Nothing on both sides in every sample is the same, and no evidence of anything."""
+    if found.cosine.worst is None and found.cosine.reason == EMPTY:
+        return VerdictKind.INCONCLUSIVE, f"output {output}: nothing was compared: {EMPTY} in every sample"
+    return VerdictKind.PASS, f"output {output}: identical on all samples"
 
 
 def _cosine_gate(output: EvalOutput, options: EvalOptions) -> Iterator[Claim]:
@@ -235,9 +242,7 @@ def _sqnr_gate(output: EvalOutput, options: EvalOptions) -> Iterator[Claim]:
 def _gate(output: str, name: str, found: Any, least: float, unit: str) -> Claim:
     """The worst sample decides."""
     if found.worst is None:
-        # Nothing on both sides in every sample: the same, and no evidence of anything.
-        verdict = VerdictKind.INCONCLUSIVE if found.reason == EMPTY else VerdictKind.FAIL
-        return verdict, f"output {output}: no {name}: {found.reason}"
+        return VerdictKind.FAIL, f"output {output}: no {name}: {found.reason}"
     verdict = VerdictKind.PASS if found.worst >= least else VerdictKind.FAIL
     return verdict, f"output {output}: {name} of the worst sample is {found.worst:.5g}{unit}, {least:g}{unit} is asked"
 
