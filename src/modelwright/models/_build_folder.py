@@ -7,7 +7,7 @@ edited are both noticed. Whoever opens a build folder does it here.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from modelwright.errors import InputError, UsageError
 from modelwright.graph import facts, stands_alone
 from modelwright.models._digest import file_digest
 from modelwright.store import DELIVERY_NOTE
-from modelwright.vocabulary import InputSpec, TensorSpec
+from modelwright.vocabulary import InputSpec, TensorSpec, weakest
 
 if TYPE_CHECKING:
     from modelwright.store import JsonValue
@@ -39,14 +39,24 @@ class FileDigest:
 
 
 @dataclass(frozen=True)
+class BuildVerdict:
+    """What a build said of a model when it had made it; `wrong` are the words of what did not pass."""
+
+    passed: bool | None
+    wrong: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class BuildPart:
-    """One model of a build: where it is, all its files by their names in the build folder, what it is fed."""
+    """One model of a build: where it is, all its files by their names in the build folder, what it is fed, and whether
+    the gates were passed, its own and those of the whole build."""
 
     name: str
     folder: str
     model: str
     files: tuple[FileDigest, ...]
     inputs: InputSpec
+    verdict: BuildVerdict
 
 
 @dataclass(frozen=True)
@@ -130,11 +140,14 @@ def check_build(folder: Path) -> BuildCheck:
 
 def recorded_inputs(model: Path) -> InputSpec:
     """What an export recorded about the inputs of a model, if the model is that of a build, and nothing was changed."""
-    for folder, place in ((model.parent, ""), (model.parent.parent, model.parent.name)):
-        part = _part_at(folder, place, model)
-        if part is not None:
-            return part.inputs
-    return ()
+    part = _part_of(model)
+    return () if part is None else part.inputs
+
+
+def recorded_verdict(model: Path) -> BuildVerdict | None:
+    """What the build said of this model, if it is that of a build, and nothing was changed."""
+    part = _part_of(model)
+    return None if part is None else part.verdict
 
 
 def model_files(path: Path) -> tuple[FileDigest, ...]:
@@ -147,6 +160,11 @@ def model_files(path: Path) -> tuple[FileDigest, ...]:
 def digests_of(folder: Path, names: Iterable[str]) -> tuple[FileDigest, ...]:
     """The named files of a folder, each with its digest."""
     return tuple(FileDigest(name, file_digest(folder / name), (folder / name).stat().st_size) for name in names)
+
+
+def _part_of(model: Path) -> BuildPart | None:
+    places = ((model.parent, ""), (model.parent.parent, model.parent.name))
+    return next((part for folder, place in places if (part := _part_at(folder, place, model)) is not None), None)
 
 
 def _part_at(folder: Path, place: str, model: Path) -> BuildPart | None:
@@ -175,18 +193,39 @@ def _parsed(folder: Path, data: bytes) -> BuildFolder:
         document = loads(data)
         if document["schema_version"] != MANIFEST_VERSION:
             raise ValueError(f"it has version {document['schema_version']}, this is version {MANIFEST_VERSION}")
-        parts = tuple(_part(component) for component in document["components"])
+        parts = tuple(_part(component, _together(document)) for component in document["components"])
         links, recipe = tuple(map(dict, document["links"])), dict(document["recipe"])
         return BuildFolder(folder.absolute(), parts, links, recipe, _digests("", document.get("companions", ())))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _unreadable(folder, error) from error
 
 
-def _part(component: Mapping[str, Any]) -> BuildPart:
+def _together(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What was asked of all parts at once."""
+    agreement = document.get("agreement") or {}
+    return [outcome for outcome in (document.get("accuracy"), agreement.get("outcome")) if outcome]
+
+
+def _verdict(component: Mapping[str, Any], together: Sequence[Mapping[str, Any]]) -> BuildVerdict:
+    outcomes = [*(stage.get("outcome") or {} for stage in component.get("stages", ())), *together]
+    passed = weakest([component.get("passed"), *(outcome["passed"] for outcome in together)])
+    wrong = [words for outcome in outcomes if outcome.get("passed") is False for words in _reasons(outcome)]
+    return BuildVerdict(passed, tuple(wrong))
+
+
+def _reasons(outcome: Mapping[str, Any]) -> list[str]:
+    """Gates say it by check, targets and metrics in a sentence."""
+    checks = [f"{check['name']}: {check['detail']}" for check in outcome.get("checks", ()) if check["passed"] is False]
+    said = outcome.get("reasons") or [outcome.get("reason") or outcome.get("detail")]
+    return checks or [words for words in said if words]
+
+
+def _part(component: Mapping[str, Any], together: Sequence[Mapping[str, Any]]) -> BuildPart:
     place = str(component["folder"])
     files = _digests(place, component["files"])
     model = next(file.name for file in files if file.name.endswith(".onnx")) if files else ""
-    return BuildPart(str(component["name"]), place, model, files, typed(tuple[TensorSpec, ...], component["inputs"]))
+    inputs = typed(tuple[TensorSpec, ...], component["inputs"])
+    return BuildPart(str(component["name"]), place, model, files, inputs, _verdict(component, together))
 
 
 def _digests(place: str, files: Iterable[Mapping[str, Any]]) -> tuple[FileDigest, ...]:

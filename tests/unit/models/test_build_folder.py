@@ -6,7 +6,7 @@ import pytest
 
 from modelwright._output import SEAL, sealed
 from modelwright.errors import InputError, UsageError
-from modelwright.models import check_build, onnx_of, read_build, recorded_inputs
+from modelwright.models import BuildVerdict, check_build, onnx_of, read_build, recorded_inputs, recorded_verdict
 from support import builds, models
 
 TOKENS = {"name": "x", "dtype": "float32", "shape": ["batch", 4], "sizes": [2, 4], "fill": {"kind": "normal"}}
@@ -119,3 +119,35 @@ def test_a_sealed_manifest_of_another_shape_is_refused(build, change):
 def test_a_folder_without_a_manifest_is_no_build(tmp_path):
     with pytest.raises(InputError, match="is not a build folder"):
         check_build(tmp_path)
+
+
+def judged(build, **said):
+    document = json.loads((build / "wright.json").read_text())
+    document["components"][0] |= {"passed": said["passed"], "stages": said["stages"]}
+    document |= {"accuracy": said.get("accuracy"), "agreement": said.get("agreement")}
+    (build / "wright.json").write_bytes(sealed(json.dumps({**document, "seal": SEAL})))
+    return recorded_verdict(build / "model.onnx")
+
+
+def test_the_words_of_every_gate_that_failed_are_read_back(build):
+    checks = [
+        {"name": "close", "passed": False, "detail": "cosine 0.1"},
+        {"name": "runs", "passed": True, "detail": ""},
+    ]
+    stages = [
+        {"stage": "optimize", "outcome": None},
+        {"stage": "validate", "outcome": {"passed": False, "checks": checks}},
+        {"stage": "check", "outcome": {"passed": False, "reason": "other answers"}},
+    ]
+    lost = {"passed": False, "reasons": ["lost 3 %"]}
+    together = {"outcome": {"passed": False, "detail": "other tokens"}}
+    found = judged(build, passed=False, stages=stages, accuracy=lost, agreement=together)
+    assert found == BuildVerdict(False, ("close: cosine 0.1", "other answers", "lost 3 %", "other tokens"))
+    assert judged(build, passed=True, stages=stages[:1]) == BuildVerdict(True)
+    assert judged(build, passed=True, stages=stages[:1], accuracy=lost).passed is False
+
+
+def test_a_model_that_was_changed_since_has_no_verdict(build):
+    assert recorded_verdict(build / "model.onnx") == BuildVerdict(None)
+    edit(build / "model.onnx")
+    assert recorded_verdict(build / "model.onnx") is None
