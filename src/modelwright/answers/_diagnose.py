@@ -7,7 +7,7 @@ from pathlib import Path
 from modelwright._dataclass import dataclass
 from modelwright._scratch import scratch
 from modelwright.answers import _rules_cost, _rules_fail, _rules_placement, _rules_wrong
-from modelwright.answers._gather import Complaint, Gathered, gather
+from modelwright.answers._gather import AGREEMENT, GATE, Complaint, Gathered, gather
 from modelwright.answers._log import LogReading
 from modelwright.answers._reduce import reduced
 from modelwright.answers._rule import CauseRule, Lab
@@ -26,6 +26,10 @@ RULES: tuple[CauseRule, ...] = (
 )
 """In the order in which causes are told: what keeps it from running before what makes it wrong before what costs."""
 
+_OWN_LOOK = {"output-missing": AGREEMENT, "gate-failed": GATE}
+"""These are facts about one look; any other cause may be behind all that is wrong."""
+
+_REAL = "give real samples as `data`"
 _ONE_OF: tuple[tuple[str, ...], ...] = (
     ("fused-operators", "dynamic-sizes", "nodes-left"),
     ("chip-without-fp16", "ep-fails-on-part"),
@@ -109,20 +113,44 @@ def _open(rule: CauseRule, cure: TriedCure) -> OpenQuestion:
 def _unanswered(found: Gathered, concluded: Concluded) -> list[OpenQuestion]:
     """A symptom that somebody has and nothing here shows."""
     symptom = found.complaint.symptom
-    if found.unfed is not None and not concluded.causes:
-        return [OpenQuestion(f"cannot tell whether it runs: {found.unfed.words}", "give real samples as `data`")]
+    if not concluded.causes and (unfed := _unfed(found)) is not None:
+        return [OpenQuestion(f"cannot tell whether it runs: {unfed}", _REAL)]
     made_up = found.complaint.inputs.data.random and found.run is not None and found.run.not_finite
     if symptom is None and made_up and not concluded.causes:
-        words = "cannot tell whether the answers are wrong: they are no numbers, from made-up inputs"
-        return [OpenQuestion(words, "give real samples as `data`")]
-    wrong = [look for look in found.looked_at if look.ok is False]
-    if symptom is None and not concluded.causes and not concluded.undecided:
-        return [OpenQuestion(f"no cause was found for {look.what}: {look.said}", _next(found)) for look in wrong]
-    if symptom is None or any(cause.symptom == symptom for cause in concluded.causes):
-        return []
-    if not wrong and symptom == "fails":
+        words = "cannot tell whether the answers are wrong: NaN or infinity are among them, from made-up inputs"
+        return [OpenQuestion(words, _REAL)]
+    if symptom is None:
+        return [] if concluded.undecided else _unexplained(found, concluded)
+    wrong = any(look.ok is False for look in found.looked_at)
+    if any(cause.symptom == symptom for cause in concluded.causes) or (not wrong and symptom == "fails"):
         return []
     return [OpenQuestion(f"no cause was found for: {symptom}", _next(found))]
+
+
+def _unexplained(found: Gathered, concluded: Concluded) -> list[OpenQuestion]:
+    rules = {cause.rule for cause in concluded.causes}
+    if rules - _OWN_LOOK.keys():
+        return []
+    own = {_OWN_LOOK[rule] for rule in rules}
+    wrong = [look for look in found.looked_at if look.ok is False and look.what not in own]
+    questions = [OpenQuestion(f"no cause was found for {look.what}: {look.said}", _next(found)) for look in wrong]
+    return questions or ([] if rules else _not_compared(found))
+
+
+def _unfed(found: Gathered) -> str | None:
+    """Why nothing that was made up says whether it runs."""
+    if found.unfed is not None:
+        return found.unfed.words
+    if found.refused is None or not found.doubtful_inputs:
+        return None
+    return f"{found.refused.words}, and its inputs are made up"
+
+
+def _not_compared(found: Gathered) -> list[OpenQuestion]:
+    """Who names a reference asks for exactly this."""
+    fix = _REAL if found.uncompared is None else found.uncompared.fix
+    looks = [look for look in found.looked_at if look.what == AGREEMENT and look.ok is None]
+    return [OpenQuestion(f"cannot tell whether it agrees with its reference: {look.said}", fix) for look in looks]
 
 
 def _next(found: Gathered) -> str:

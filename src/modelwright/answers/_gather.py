@@ -18,15 +18,17 @@ from modelwright.diagnosis import DebugReport
 from modelwright.errors import InputError, WrightError
 from modelwright.graph import DamagedFileError, ExternalDataError, ModelSummary, load, model_bytes, summary
 from modelwright.measure import InputChoice
-from modelwright.models import NoGuessError
+from modelwright.metrics import IDENTICAL
+from modelwright.models import BuildVerdict, NoGuessError, recorded_verdict
 from modelwright.pipeline import Analysis
 from modelwright.store import Store
-from modelwright.targets import GraphOptimization, SessionSpec, Target
+from modelwright.targets import GraphOptimization, InputsRefusedError, RunFailedError, SessionSpec, Target
 from modelwright.vocabulary import OnProgress, Progress, silent
 from modelwright.worker import run
 
 RUN_S = 300.0
 BAD_DB = 20.0
+AGREEMENT, GATE = "agreement", "the build's own gate"
 _SCANNED = 1 << 30
 _SAMPLES = 4
 
@@ -72,7 +74,7 @@ class Refused:
     problem: str
     cause: str
     fix: str
-    about: Literal["external-data", "file-damaged", "no-guess"] | None = None
+    about: Literal["external-data", "file-damaged", "no-guess", "inputs"] | None = None
 
     @property
     def words(self) -> str:
@@ -82,7 +84,8 @@ class Refused:
 @dataclass(frozen=True)
 class Gathered:
     """Facts; what could not be had is None. `unfed` is why no inputs could be made up for it; `chip` what a compiled
-    context says it was made for; `arrays` what a row of the data holds; `again` the debug report of the same
+    context says it was made for; `arrays` what a row of the data holds; `judged` what the build that it lies in said of
+    itself; `uncompared` why it could not be compared with its reference; `again` the debug report of the same
     quantization made again on this data; `uneven` are weights of the reference with how much larger their largest
     channel is than the middle one."""
 
@@ -97,7 +100,9 @@ class Gathered:
     weights: WeightFacts | None = None
     chip: Mapping[str, str] | None = None
     arrays: Mapping[str, tuple[int, ...]] | None = None
+    judged: BuildVerdict | None = None
     debug: DebugReport | None = None
+    uncompared: Refused | None = None
     again: DebugReport | None = None
     uneven: Mapping[str, float] = field(default_factory=dict)
     looked_at: tuple[LookedAt, ...] = ()
@@ -105,6 +110,11 @@ class Gathered:
     @property
     def fails(self) -> bool:
         return self.refused is not None or self.unreadable is not None
+
+    @property
+    def doubtful_inputs(self) -> bool:
+        """Was it refused what was made up here? That says nothing about the model."""
+        return self.refused is not None and self.refused.about == "inputs" and self.complaint.inputs.data.random
 
     @property
     def runs(self) -> bool:
@@ -118,6 +128,7 @@ def gather(complaint: Complaint, store: Store, on_progress: OnProgress | None = 
     found = _read(complaint)
     if found.unreadable is not None:
         return found
+    found = _judged(found)
     tell(Progress(f"asking {complaint.target} which nodes it takes"))
     found = _placed(found, store, on_progress)
     tell(Progress("running it once"))
@@ -152,6 +163,15 @@ def _kind(error: InputError) -> Literal["external-data", "file-damaged"] | None:
     return "file-damaged" if isinstance(error, DamagedFileError) else None
 
 
+def _judged(found: Gathered) -> Gathered:
+    judged = recorded_verdict(found.complaint.model)
+    if judged is None:
+        return found
+    words = {True: "passed", None: "it could not judge"}
+    said = words.get(judged.passed) or "; ".join(judged.wrong) or "not passed"
+    return noted(replace(found, judged=judged), GATE, said, judged.passed)
+
+
 def _placed(found: Gathered, store: Store, on_progress: OnProgress | None) -> Gathered:
     complaint = found.complaint
     assert found.model is not None
@@ -179,12 +199,12 @@ def _ran(found: Gathered) -> Gathered:
     if isinstance(outcome, Refused):
         said = next(iter(read_lines([outcome.cause]).causes), None)
         refused = replace(found, refused=outcome, said=said, arrays=_arrays(complaint))
-        return noted(refused, "one run", outcome.words, False)
+        return noted(refused, "one run", outcome.words, None if refused.doubtful_inputs else False)
     found = replace(found, run=outcome)
     if not outcome.not_finite:
         return noted(found, "one run", "every answer is a number", True)
     made_up = complaint.inputs.data.random
-    words = f"{', '.join(outcome.not_finite)}: no numbers{', from made-up inputs' if made_up else ''}"
+    words = f"NaN or infinity in {', '.join(outcome.not_finite)}{', from made-up inputs' if made_up else ''}"
     return noted(found, "one run", words, None if made_up else False)
 
 
@@ -201,8 +221,14 @@ def attempt(complaint: Complaint) -> RunOutcome | Refused:
     assert result.failure is not None
     own = result.failure.error
     if own is not None:
-        return Refused(own.problem, own.cause, own.fix)
+        return Refused(own.problem, own.cause, own.fix, _fed_wrongly(own, complaint.target))
     return Refused(f"the process ended ({result.failure.kind})", result.failure.message, result.failure.advice)
+
+
+def _fed_wrongly(error: WrightError, target: Target) -> Literal["inputs"] | None:
+    """What opened and does not run: on the CPU what it is fed may be at fault, on another EP the EP as well."""
+    own = isinstance(error, RunFailedError) and target.ep == "cpu"
+    return "inputs" if own or isinstance(error, InputsRefusedError) else None
 
 
 def _arrays(complaint: Complaint) -> Mapping[str, tuple[int, ...]] | None:
@@ -231,10 +257,9 @@ def _compared(found: Gathered, store: Store) -> Gathered:
     try:
         report = compared(complaint, complaint.model)
     except WrightError as error:
-        return noted(found, "agreement", f"{error.problem}: {error.cause}", None)
-    numbers = found.run is not None and not found.run.not_finite
-    ok = agrees(report) if numbers or agrees(report) is False else None
-    found = noted(replace(found, debug=report), "agreement", agreement_words(report), ok)
+        refused = Refused(error.problem, error.cause, error.fix)
+        return noted(replace(found, uncompared=refused), AGREEMENT, refused.words, None)
+    found = noted(replace(found, debug=report), AGREEMENT, agreement_words(report), _agreed(found, report))
     if agrees(report) is False and model_bytes(complaint.reference) <= _SCANNED:
         facts = run(read_weights.call(str(complaint.reference)), timeout=RUN_S).value
         found = replace(found, uneven={} if facts is None else dict(facts.uneven))
@@ -244,6 +269,14 @@ def _compared(found: Gathered, store: Store) -> Gathered:
     return found
 
 
+def _agreed(found: Gathered, report: DebugReport) -> bool | None:
+    """What lacks an output of its reference cannot take its place, however close the others are."""
+    if report.missing_outputs or agrees(report) is False:
+        return False
+    numbers = found.run is not None and not found.run.not_finite
+    return agrees(report) if numbers else None
+
+
 def compared(complaint: Complaint, model: Path) -> DebugReport:
     assert complaint.reference is not None
     data = replace(complaint.inputs.data, samples=complaint.inputs.data.samples or _SAMPLES)
@@ -251,17 +284,22 @@ def compared(complaint: Complaint, model: Path) -> DebugReport:
 
 
 def agrees(report: DebugReport) -> bool | None:
-    """False below the decibels that `debug` calls bad, or where there is no number."""
+    """False below the decibels that `debug` calls bad, or where there is no number; None where nothing was compared."""
     if report.status in ("failed", "no_match", "crashed"):
         return False
     worst = report.worst_output_db
-    return True if worst is None else worst >= BAD_DB
+    if worst is not None:
+        return worst >= BAD_DB
+    return True if any(row.executed_reason == IDENTICAL for row in report.model_outputs) else None
 
 
 def agreement_words(report: DebugReport) -> str:
     worst = report.worst_output_db
     reason = report.reason if report.status != "ok" else None
-    if worst is None:
-        return reason or "identical"
-    words = f"the worst output has {worst:.1f} dB ({report.samples} samples)"
+    if worst is not None:
+        words = f"the worst output has {worst:.1f} dB ({report.samples} samples)"
+    elif agrees(report):
+        words = "what both answer with is identical" if reason else IDENTICAL
+    else:
+        return reason or "no output could be compared"
     return f"{words}; {reason}" if reason else words

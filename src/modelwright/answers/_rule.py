@@ -38,7 +38,7 @@ class Lab:
         outcome = attempt(tried)
         if isinstance(outcome, Refused):
             return TriedCure(title, how, before, outcome.words, False)
-        bad = f"it runs, and {', '.join(outcome.not_finite)} holds no numbers"
+        bad = f"it runs, and NaN or infinity are in {', '.join(outcome.not_finite)}"
         return TriedCure(title, how, before, bad if outcome.not_finite else "it runs", not outcome.not_finite)
 
 

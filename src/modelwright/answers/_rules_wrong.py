@@ -14,6 +14,7 @@ from modelwright.targets import parse_target
 from modelwright.vocabulary import Data
 
 _MOST = 0.5
+_NOT_FINITE = "NaN or infinity are among its answers"
 _HALF = ("float16", "fp16")
 
 
@@ -38,7 +39,7 @@ def _bad_inputs(found: Gathered) -> Shown | None:
 
 def _numbers_instead(found: Gathered, lab: Lab) -> Iterator[TriedCure]:
     tried = replace(found.complaint, inputs=replace(found.complaint.inputs, data=Data()))
-    yield lab.runs("Feed it numbers", "`data` without them; made-up ones here", "its answers are no numbers", tried)
+    yield lab.runs("Feed it numbers", "`data` without them; made-up ones here", _NOT_FINITE, tried)
 
 
 def _overflow(found: Gathered) -> Shown | None:
@@ -54,7 +55,7 @@ def _overflow(found: Gathered) -> Shown | None:
 
 def _in_float(found: Gathered, lab: Lab) -> Iterator[TriedCure]:
     """Without it nobody knows: a model may compute NaN in any precision."""
-    words = ("Compute it in float32", "`precision` fp32", "its answers are no numbers")
+    words = ("Compute it in float32", "`precision` fp32", _NOT_FINITE)
     if found.complaint.reference is None:
         yield TriedCure(*words, "there is no float model to try", None, "give the float model as `reference`")
         return
@@ -76,6 +77,19 @@ def _lost(found: Gathered) -> DebugReport | None:
     """The report, where the answers are other ones."""
     report = found.debug
     return report if report is not None and agrees(report) is False else None
+
+
+def _lacks_outputs(found: Gathered) -> Shown | None:
+    missing = () if found.debug is None else found.debug.missing_outputs
+    if not missing or found.model is None:
+        return None
+    has = ", ".join(value.name for value in found.model.outputs)
+    return Shown((f"its outputs are {has}",), missing, {"outputs": ", ".join(missing)})
+
+
+def _failed_its_gate(found: Gathered) -> Shown | None:
+    judged = found.judged
+    return Shown(judged.wrong) if judged is not None and judged.passed is False else None
 
 
 def _saturates(found: Gathered) -> Shown | None:
@@ -211,6 +225,13 @@ RULES = (
         "target-computes-no-numbers", "wrong", "{target} computes NaN where the CPU computes numbers", _elsewhere
     ),
     CauseRule(
+        "output-missing",
+        "wrong",
+        "the reference answers with {outputs} too, and this model does not",
+        _lacks_outputs,
+        remedy="export it with the outputs of its reference, under the same names",
+    ),
+    CauseRule(
         "saturating-kernels",
         "wrong",
         "products of 8 bits saturate on this CPU",
@@ -250,5 +271,13 @@ RULES = (
         _sixteen,
         cites=("docs/debug.md",),
         remedy="`wright debug --fix` finds the smallest repair",
+    ),
+    CauseRule(
+        "gate-failed",
+        "wrong",
+        "the build said of itself, when it was made, that it is not good enough",
+        _failed_its_gate,
+        cites=("docs/build.md",),
+        remedy="`wright debug --fix` finds the smallest repair; `wright build` with another `precision` makes another",
     ),
 )

@@ -12,6 +12,7 @@ from modelwright.vocabulary import Result
 Symptom = Literal["slow", "wrong", "fails", "memory"]
 SYMPTOMS: tuple[Symptom, ...] = ("slow", "wrong", "fails", "memory")
 DIAGNOSE_PROTOCOL = "diagnose-1"
+_NOTHING = "nothing wrong was found"
 
 
 @dataclass(frozen=True)
@@ -95,3 +96,13 @@ class Diagnosis(Result):
         wrong = any(look.ok is False for look in self.looked_at)
         noisy = self.log is not None and bool(self.log.unknown or self.log.causes)
         return None if self.undecided or wrong or noisy else True
+
+    @property
+    def without_cause(self) -> str:
+        """The answer where no cause is named: what could not be asked is not called good."""
+        unknown = ", ".join(look.what for look in self.looked_at if look.ok is None)
+        complained = self.symptom is not None or self.log is not None
+        wrong = any(look.ok is False for look in self.looked_at)
+        if self.healthy is None and (complained or wrong or not unknown):
+            return "no cause was found"
+        return f"{_NOTHING} in what could be asked; not known: {unknown}" if unknown else _NOTHING

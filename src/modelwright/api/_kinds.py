@@ -126,8 +126,7 @@ def _debug(result: DebugReport, given: Mapping[str, Any]) -> Facts:
 
 
 def _diagnose(result: Diagnosis, given: Mapping[str, Any]) -> Facts:
-    words = {True: "nothing wrong was found", None: "no cause was found"}
-    word = words.get(result.healthy) if result.healthy is not False else _first_cause(result)
+    word = result.without_cause if result.healthy is not False else _first_cause(result)
     models = (
         () if result.model is None else (RecordedModel("model", _name(given, "model", result.model), result.files),)
     )

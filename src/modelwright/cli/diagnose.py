@@ -68,7 +68,8 @@ def command(model: str | None, target: str, config: tuple[str, ...], out: Output
     with what it changed. What is slow is raced: where the machine decides nothing, the answer is "cannot tell".
     With --log: the error texts of onnxruntime, QNN, OpenVINO, DirectML, CUDA and TensorRT in a file, each with what it
     means, the next step and the public threads that it is known from. What is not in the catalogue is said to be
-    unknown. Exit 1 when a cause was found, 6 when something is wrong and no cause is known, 0 when nothing is.
+    unknown. Exit 1 when a cause was found, 6 when none is known for what is wrong or it cannot be told, 0 when nothing
+    is wrong.
     """
     call = VerbCall("diagnose", model, target, config=parse_pairs("--config", config) or None, **said)
     return answer(call, out, Answering(code=_code))

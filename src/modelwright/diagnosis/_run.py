@@ -105,10 +105,22 @@ def _sides(request: DebugRequest) -> _Sides:
         )
     weights, lost = ((), ()) if same else match_weights(wanted, got)
     ends, matching = _ends(wanted, got), match(wanted, got)
+    _require_tensors(wanted, ends)
     progress("comparing weights")
     scores = weight_rows(wanted, [item for item in weights if not item.bias])
     biases = weight_rows(wanted, [item for item in weights if item.bias])
     return _Sides(wanted, got, _mode(facts, same), ends, matching, weights, scores, biases, lost)
+
+
+def _require_tensors(wanted: View, ends: Ends) -> None:
+    paired = {name for name, _, _ in ends}
+    for value in summary(wanted.graph).outputs:
+        if value.name in paired and str(value.dtype).startswith(("sequence(", "map(", "optional(")):
+            raise InputError(
+                f"the output {value.name} cannot be compared",
+                cause=f"it is a {value.dtype}, and only tensors are",
+                fix="Give models whose outputs are tensors, for example without the operator that makes it.",
+            )
 
 
 def _mode(facts: ModelSummary, same: bool) -> Mode:
@@ -173,9 +185,10 @@ def _verdict(sides: _Sides, found: Streamed) -> tuple[DebugStatus, str | None]:
     bad = next(((name, item.problem) for name, item in broken if item.failed), None)
     if bad is not None:
         return "failed", f"output {bad[0]}: {bad[1]}"
-    missing = [name for name in sides.wanted.outputs if name not in found.outputs]
+    missing = _missing_outputs(sides)
     if missing:
-        return "partial", f"output {missing[0]} has no counterpart"
+        words = "outputs {} have" if len(missing) > 1 else "output {} has"
+        return "partial", f"{words.format(', '.join(missing))} no counterpart"
     if sides.matching.quant_only:
         lost = sides.matching.quant_only
         return "partial", f"{len(lost)} quantized tensors have no counterpart, such as {lost[0].name}"
@@ -185,6 +198,11 @@ def _verdict(sides: _Sides, found: Streamed) -> tuple[DebugStatus, str | None]:
     if not found.tracks:
         return "partial", "no inner tensor exists on both sides: only outputs and weights are compared"
     return "ok", None
+
+
+def _missing_outputs(sides: _Sides) -> tuple[str, ...]:
+    paired = {name for name, _, _ in sides.ends}
+    return tuple(name for name in sides.wanted.outputs if name not in paired)
 
 
 def _report(
@@ -219,6 +237,7 @@ def _report(
         chunks=found.chunks if found else 0,
         memory_budget_bytes=request.budget,
         planned_bytes=found.planned_bytes if found else None,
+        missing_outputs=_missing_outputs(sides),
     )
 
 

@@ -171,6 +171,7 @@ class DebugReport(Result):
 
     `planned_bytes` is what a large model was said to hold at most, before anything was compared: all processes
     together, without what the system can take back. Right within 20 %; None for models that are simply loaded.
+    `missing_outputs` are those of the float model that the other one does not have.
     """
 
     kind: ClassVar[str] = "debug"
@@ -200,6 +201,7 @@ class DebugReport(Result):
     planned_bytes: int | None = None
     float_files: tuple[FileDigest, ...] = ()
     quant_files: tuple[FileDigest, ...] = ()
+    missing_outputs: tuple[str, ...] = ()
 
     @property
     def worst_output_db(self) -> float | None:

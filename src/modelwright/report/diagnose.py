@@ -45,7 +45,7 @@ def headline(found: Diagnosis) -> str:
         return "the errors in the log are not known here"
     if not found.looked_at:
         return "no line of the log looks like an error"
-    return "nothing wrong was found" if found.healthy else "no cause was found"
+    return found.without_cause
 
 
 def _first_of(log: LogReading) -> str:

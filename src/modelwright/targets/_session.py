@@ -40,7 +40,15 @@ else:
 _FILE_ERRORS = ("NoSuchFile", "InvalidProtobuf", "NoModel")
 
 
-@dataclass(frozen=True, eq=False)
+class InputsRefusedError(InputError):
+    """The model was opened, and did not take what it was fed."""
+
+
+class RunFailedError(ExecutionError):
+    """The model was opened and took its inputs, and did not get to its end."""
+
+
+@dataclass(frozen=True)
 class ModelBytes:
     """A model from memory. Its external data lies in `folder`, and is mapped from there; or `files` holds it by
     location, and onnxruntime copies it."""
@@ -140,13 +148,13 @@ class BoundSession:
             values = self.native.run(names, dict(feeds))
         except Exception as error:  # noqa: BLE001 - onnxruntime raises its own C++ exception types here
             if type(error).__name__ == "InvalidArgument":
-                raise InputError(
+                raise InputsRefusedError(
                     "the model refused its inputs",
                     cause=one_line(error),
                     fix="give every input under its name, with the type and shape the model declares; where inputs are "
                     "made up, say their sizes (`dims`) or give real ones (`data`)",
                 ) from None
-            raise ExecutionError(
+            raise RunFailedError(
                 f"{self.facts.target} failed while running",
                 cause=one_line(error),
                 fix="try other sizes (`dims`) or real inputs (`data`)"

@@ -202,3 +202,94 @@ def test_a_model_that_takes_texts_runs_on_texts_and_numbers_are_the_wrong_type(t
     np.savez(tmp_path / "numbers.npz", s=np.arange(2))
     found = mw.diagnose(path, data=str(tmp_path / "numbers.npz"))
     assert [(cause.rule, cause.where) for cause in found.causes] == [("wrong-type", ("s",))]
+
+
+def two_outputs(*names):
+    """A MatMul and the Relu of it, of which those named are outputs."""
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["z"]), helper.make_node("Relu", ["z"], ["y"])]
+    stored = [numpy_helper.from_array(np.eye(4, dtype=np.float32), "w")]
+    ends = [value(name, shape=[1, 4]) for name in names]
+    return model(nodes, [value("x", shape=[1, 4])], ends, stored, opsets={"": 17})
+
+
+def rows_of(folder, **arrays):
+    np.savez(folder / "rows.npz", **arrays)
+    return str(folder / "rows.npz")
+
+
+def said_of(found, what):
+    return next((look.ok, look.said) for look in found.looked_at if look.what == what)
+
+
+def test_an_output_that_only_the_reference_has_is_a_finding_however_close_the_others_are(tmp_path):
+    whole = save(two_outputs("z", "y"), tmp_path, "whole.onnx")
+    data = rows_of(tmp_path, x=np.ones((2, 4), np.float32))
+    found = mw.diagnose(save(two_outputs("z"), tmp_path), reference=whole, data=data)
+    assert [(cause.rule, cause.where) for cause in found.causes] == [("output-missing", ("y",))]
+    assert found.undecided == ()
+    assert said_of(found, "agreement") == (False, "what both answer with is identical; output y has no counterpart")
+
+
+def test_a_missing_output_does_not_explain_answers_that_are_no_numbers(tmp_path):
+    bad, whole = two_outputs("z"), two_outputs("z", "y")
+    bad.graph.node[1].output[0], bad.graph.node[0].op_type = "r", "Pow"
+    bad.graph.initializer[0].CopyFrom(numpy_helper.from_array(np.full((1, 4), 0.5, np.float32), "w"))
+    data = rows_of(tmp_path, x=np.array([[-1.0, 1.0, 4.0, 9.0]] * 2, np.float32))
+    found = mw.diagnose(save(bad, tmp_path), reference=save(whole, tmp_path, "whole.onnx"), data=data)
+    assert [cause.rule for cause in found.causes] == ["output-missing"]
+    assert found.undecided == ("no cause was found for one run: NaN or infinity in z",)
+
+
+def test_what_a_build_said_against_itself_is_among_the_findings(tmp_path):
+    proto = two_outputs("y")
+    proto.graph.initializer[0].CopyFrom(
+        numpy_helper.from_array(np.random.default_rng(0).standard_normal((4, 4)).astype(np.float32), "w")
+    )
+    path = save(proto, tmp_path)
+    data = rows_of(tmp_path, x=np.random.default_rng(1).standard_normal((40, 4)).astype(np.float32))
+    strict = {"validation": {"min_cosine": 0.99999999}}
+    (built,) = mw.build(path, "cpu", recipe=strict, precision="w8a8", data=data, output=tmp_path / "build")
+    assert built.passed is False
+    found = mw.diagnose(tmp_path / "build", reference=path, data=data)
+    (cause,) = found.causes
+    assert cause.rule == "gate-failed"
+    assert any("close to the export" in words for words in cause.shown_by)
+    assert said_of(found, "the build's own gate")[0] is False
+
+
+def picked(size=4):
+    """Row `place` of a table: out of bounds for most numbers that could be made up."""
+    nodes = [
+        helper.make_node("Cast", ["place"], ["whole"], to=TensorProto.INT64),
+        helper.make_node("Mul", ["whole", "far"], ["row"]),
+        helper.make_node("Add", ["row", "further"], ["there"]),
+        helper.make_node("Gather", ["table", "there"], ["y"]),
+    ]
+    stored = [
+        numpy_helper.from_array(np.eye(size, dtype=np.float32), "table"),
+        numpy_helper.from_array(np.array(100, np.int64), "far"),
+        numpy_helper.from_array(np.array(50, np.int64), "further"),
+    ]
+    return model(nodes, [value("place", shape=[1])], [value("y", shape=[1, size])], stored, opsets={"": 17})
+
+
+def test_a_model_that_refuses_made_up_inputs_is_not_called_bad(tmp_path):
+    path = save(picked(), tmp_path)
+    found = mw.diagnose(path)
+    assert (found.causes, found.healthy, found.next_steps) == ((), None, ("give real samples as `data`",))
+    assert said_of(found, "one run")[0] is None
+    real = mw.diagnose(path, data=rows_of(tmp_path, place=np.full((2,), 7.0, np.float32)))
+    assert said_of(real, "one run")[0] is False
+
+
+def test_a_reference_that_it_could_not_be_compared_with_leaves_the_question_open(tmp_path):
+    """A sequence is looked into by nothing here; what else was asked is good."""
+    nodes = [helper.make_node("Relu", ["x"], ["y"]), helper.make_node("SequenceConstruct", ["y", "y"], ["both"])]
+    both = helper.make_tensor_sequence_value_info("both", TensorProto.FLOAT, [1, 4])
+    path = save(model(nodes, [value("x", shape=[1, 4])], [both], opsets={"": 17}), tmp_path)
+    data = rows_of(tmp_path, x=np.ones((2, 4), np.float32))
+    found = mw.diagnose(path, reference=path, data=data)
+    assert (found.causes, found.healthy) == ((), None)
+    assert found.undecided[0].startswith("cannot tell whether it agrees with its reference: ")
+    assert found.without_cause == "nothing wrong was found in what could be asked; not known: agreement"
+    assert mw.diagnose(path, data=data).healthy is True

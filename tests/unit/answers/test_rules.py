@@ -58,3 +58,26 @@ def test_a_symptom_without_a_cause_is_said(tmp_path):
 def test_a_gain_of_a_hundredth_is_no_cure_of_what_is_slow(effect, worth):
     verdict = replace(Judge().verdict(), kind=VerdictKind.IMPROVED, effect=effect)
     assert _rules_cost._worth(finding((verdict,))) is worth
+
+
+def looked(**answers_):
+    return tuple(answers.LookedAt(what, "", ok) for what, ok in answers_.items())
+
+
+@pytest.mark.parametrize(
+    ("symptom", "looks", "undecided", "words"),
+    [
+        (None, {"file": True}, (), "nothing wrong was found"),
+        (
+            None,
+            {"file": True, "weights": None},
+            (),
+            "nothing wrong was found in what could be asked; not known: weights",
+        ),
+        (None, {"run": False}, ("?",), "no cause was found"),
+        ("slow", {"weights": None}, ("?",), "no cause was found"),
+        (None, {"file": True}, ("?",), "no cause was found"),
+    ],
+)
+def test_what_could_not_be_asked_is_not_called_good(symptom, looks, undecided, words):
+    assert answers.Diagnosis("m", "cpu", symptom, (), looked(**looks), undecided).without_cause == words
