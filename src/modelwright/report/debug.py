@@ -20,7 +20,7 @@ T = TypeVar("T")
 WORST = 10
 GOOD_DB, BAD_DB = 40.0, 20.0
 _STATUS = {
-    "ok": "green",
+    "ok": "",
     "partial": "yellow",
     "no_match": "bold red",
     "failed": "bold red",
@@ -63,9 +63,14 @@ def worst(rows: Sequence[T], key: Callable[[T], float | None], count: int = WORS
     return [row for _, _, row in sorted(known, key=lambda item: item[:2])[:count]]
 
 
+def status_word(report: DebugReport) -> str:
+    """`ok` only means that everything was compared; how good it is, the numbers say."""
+    return "compared" if report.status == "ok" else report.status
+
+
 def _headline(report: DebugReport, console: rich.console.Console) -> None:
     line = rich.text.Text()
-    line.append(report.status, style=_STATUS[report.status])
+    line.append(status_word(report), style=_STATUS[report.status])
     line.append(f"  {report.quant_model} against {report.float_model}, {report.mode}")
     console.print(line)
     if report.reason is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from modelwright.diagnosis import Activation, DebugReport, OutputScore, WeightScore
 from modelwright.repairs import FixResult
-from modelwright.report.debug import BAD_DB, GOOD_DB
+from modelwright.report.debug import BAD_DB, GOOD_DB, status_word
 from modelwright.report.html._kit import (
     Band,
     Bar,
@@ -65,7 +65,7 @@ def _verdict(report: DebugReport) -> tuple[str, Shade]:
         return f"{report.status}: {report.reason}", _TONES.get(report.status, "bad")
     worst = report.worst_output_db
     if worst is None:
-        return f"{report.status}: no output has a number", _TONES.get(report.status, "bad")
+        return f"{status_word(report)}: no output has a number", _TONES.get(report.status, "bad")
     return f"worst output {worst:.1f} dB", tone_of(worst)
 
 
@@ -73,7 +73,7 @@ def _facts(report: DebugReport) -> tuple[tuple[str, str], ...]:
     runtimes = report.runtimes
     data = "made up" if report.data.random else report.data.kind
     return (
-        ("status", report.status),
+        ("status", status_word(report)),
         ("quantization", report.mode),
         ("samples", f"{report.samples}, {data}"),
         ("computed by", f"{runtimes.candidate}, onnxruntime {runtimes.onnxruntime}" if runtimes else "nothing was run"),
