@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import time
 from collections.abc import Sequence
@@ -24,7 +25,14 @@ from modelwright.plans import ModelInput, Node, StageResult, model_paths, run_no
 from modelwright.repairs._nodes import DiagnoseParams, diagnose_node, name_node, place_node, score_node
 from modelwright.repairs._score import TOP1, HalfScore, ScoreParams, time_models
 from modelwright.repairs._types import FixOptions, FixScore
-from modelwright.stages.quantize import QuantizeOutcome, QuantizeParams, TensorOverride, all_named
+from modelwright.stages.quantize import (
+    QuantizeOutcome,
+    QuantizeParams,
+    TensorOverride,
+    all_named,
+    static_operators,
+    steps_of,
+)
 from modelwright.store import Store
 from modelwright.vocabulary import Data, OnProgress, Progress
 from modelwright.worker import Worker
@@ -219,8 +227,19 @@ class Candidates:
         own = sum(share.partitions for share in found.eps if share.ep == target.provider.name)
         return Pieces(own, len(found.unsupported)) if found.status == "placed" else None
 
+    @functools.cached_property
     def view(self) -> View:
         return view(str(self.base))
+
+    def raised(self, candidate: Candidate) -> int:
+        """How many nodes, tensors and whole operators it treats otherwise than the first one does."""
+        params, start = candidate.params, self.made[0].params
+        nodes = set(params.nodes_to_exclude) - set(start.nodes_to_exclude)
+        operators = set[str]()
+        if params.op_types != start.op_types:
+            bits = steps_of(start.precision)[0].activation_bits
+            operators = {*static_operators(self.view.graph.model, start, bits)} - {*params.op_types}
+        return len(nodes) + len(set(params.overrides) - set(start.overrides)) + len(operators)
 
     def times(self, candidates: Sequence[Candidate]) -> list[float | None]:
         """Milliseconds of the float model and these. None if one does not run: no repair is worth less for that."""

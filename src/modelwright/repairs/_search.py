@@ -37,7 +37,8 @@ _TIMED = 8
 
 @dataclass(frozen=True)
 class _Found:
-    """The cheapest repair of a kind; nothing is chosen without one. `minimal`: each part was left out in vain."""
+    """The cheapest repair of a kind; nothing is chosen without one. `minimal`: each part was left out in vain.
+    `whole`: everything that was offered was raised together once."""
 
     chosen: tuple[Promotion, ...]
     candidate: Candidate
@@ -45,6 +46,7 @@ class _Found:
     minimal: bool
     covered: float = 0.0
     surely: bool = True
+    whole: bool = False
 
 
 def fix(
@@ -102,7 +104,7 @@ class _Search:
 
     def __init__(self, tried: Candidates, params: QuantizeParams, options: FixOptions, surely: bool) -> None:
         self._tried, self._params, self._options, self._surely = tried, params, options, surely
-        self._view = tried.view()
+        self._view = tried.view
 
     def run(self, start: Candidate) -> _Found:
         report = self._tried.diagnosed(start)
@@ -120,6 +122,7 @@ class _Search:
                 if found[-1].met:
                     break
         # Without a set that is good enough nothing is raised: half a repair is not offered as one.
+        nothing = replace(nothing, whole=any(item.whole for item in found))
         return min((item for item in found if item.met), key=self._cost, default=nothing)
 
     def _with_effort(self, kept: list[Promotion], report: DebugReport) -> list[_Found]:
@@ -149,7 +152,8 @@ class _Search:
         search.run()
         chosen = tuple(pool[one] for one in sorted(search.best or ()))
         covered = _covered([item for item in pool if item.what != "setting"], chosen)
-        return _Found(chosen, self._made(chosen), search.best is not None, search.minimal, covered, self._surely)
+        made = self._made(chosen)
+        return _Found(chosen, made, search.best is not None, search.minimal, covered, self._surely, search.whole)
 
     def _things(self, pool: Sequence[Promotion], report: DebugReport) -> Things:
         gains, size = expected_gains(report), self._tried.made[0].file_bytes
@@ -204,7 +208,7 @@ def _levels(params: QuantizeParams, options: FixOptions) -> list[Level]:
 
 def _verdict(tried: Candidates, found: _Found) -> tuple[VerdictKind, str | None]:
     if not found.met:
-        return VerdictKind.NOT_MET, f"the target is not met, {_why_not(tried)}"
+        return VerdictKind.NOT_MET, f"the target is not met, {_why_not(tried, found.whole)}"
     if not tried.met_on(found.candidate, CHECK, surely=False):
         return (
             VerdictKind.NOT_MET,
@@ -226,13 +230,17 @@ def _not_proven(score: FixScore) -> str:
     return f"{held}, which are too few to prove it for others: {enough}"
 
 
-def _why_not(tried: Candidates) -> str:
+def _why_not(tried: Candidates, whole: bool) -> str:
+    """Only where all that can be raised was raised at once, no other set is left to hope for."""
     best = min((noise for item in tried.made if (noise := tried.noise(item)) is not None), default=None)
     reached = f": the best of {tried.builds} candidates has {_decibels(best)}" if best is not None else ""
-    if tried.spent:
-        return f"and the {tried.ended_by} was reached{reached}"
+    raised = [item for item in tried.made if item.model is not None and tried.raised(item)]
     refused = f"; some could not be built: {tried.refused}" if tried.refused is not None else ""
-    return f"whatever is raised{reached}{refused}"
+    if tried.spent:
+        return f"and the {tried.ended_by} was reached{'' if raised else ' before anything was raised'}{reached}"
+    if not raised:
+        return f"and nothing could be raised{reached}{refused}"
+    return f"{'whatever is raised' if whole else 'by nothing that was tried'}{reached}{refused}"
 
 
 def _decibels(noise: float) -> str:
@@ -284,9 +292,8 @@ def _lost(tried: Candidates, item: Candidate) -> tuple[float, float]:
 def _front_row(tried: Candidates, item: Candidate, chosen: Candidate, p50: float | None) -> FixRow:
     start = tried.made[0]
     name = "repaired" if item is chosen and item is not start else _name(item)
-    raised = _raised(item.params, start.params)
     score, check = tried.scored(item, CHOOSE), tried.scored(item, CHECK)
-    return FixRow(name, raised, item.file_bytes, score, check, p50, quantize=item.params)
+    return FixRow(name, tried.raised(item), item.file_bytes, score, check, p50, quantize=item.params)
 
 
 def _name(item: Candidate) -> str:
@@ -295,11 +302,10 @@ def _name(item: Candidate) -> str:
 
 def _so_far(tried: Candidates) -> FixResult:
     """What was tried, without asking anybody anything more."""
-    start = tried.made[0].params
     rows = [
         FixRow(
             name=_name(item),
-            raised=_raised(item.params, start),
+            raised=tried.raised(item),
             file_bytes=item.file_bytes,
             choose=tried.scored(item, CHOOSE),
             check=tried.scored(item, CHECK),
@@ -334,12 +340,6 @@ def _answer(tried: Candidates, status: VerdictKind, reason: str | None, rows: Se
 
 def _samples(scores: Iterable[FixScore | None]) -> int:
     return max((score.samples for score in scores if score is not None), default=0)
-
-
-def _raised(params: QuantizeParams, start: QuantizeParams) -> int:
-    """How many nodes and tensors these parameters treat otherwise than the start did."""
-    nodes = set(params.nodes_to_exclude) - set(start.nodes_to_exclude)
-    return len(nodes) + len(set(params.overrides) - set(start.overrides))
 
 
 def _note(tried: Candidates, found: _Found, rows: Sequence[FixRow]) -> str | None:

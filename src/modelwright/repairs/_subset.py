@@ -77,6 +77,12 @@ class SubsetSearch:
         less = [self.best - {thing} for thing in self.best]
         return all(rest in self._seen and not self._seen[rest].good for rest in less)
 
+    @property
+    def whole(self) -> bool:
+        """Was everything taken together, and could that be built?"""
+        found = self._seen.get(_first(self._things.count))
+        return found is not None and found.noise is not None
+
     def run(self) -> None:
         """Until nothing promises to be better, or everything is spent."""
         try:

@@ -20,5 +20,5 @@ def nothing_can_be_left_out(result: FixResult, model: Path, recipe: Recipe, opti
         tried.make(recipe.quantize)
         for part in result.raised:
             rest = [one for one in result.raised if one is not part]
-            less = tried.make(combined(rest, recipe.quantize, tried.view()))
+            less = tried.make(combined(rest, recipe.quantize, tried.view))
             assert not tried.met_on(less, CHOOSE, surely=result.surely), f"{part} is not needed"

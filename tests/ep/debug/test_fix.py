@@ -323,7 +323,23 @@ def test_a_budget_of_no_time_ends_with_what_was_tried(tmp_path):
     options = asked(tmp_path, target_sqnr=60.0, budget_s=0.0)
     result = fix(saved(tmp_path, planted_outlier(deep())), plan(tmp_path), options)
     assert (result.status, result.builds) == ("not_met", 1)
-    assert "the time budget was reached" in result.reason
+    assert "the time budget was reached before anything was raised" in result.reason
+
+
+def test_an_operator_that_was_raised_is_counted_where_nothing_was_enough(tmp_path):
+    every = QuantizeParams("w8a8", op_types=("all",), samples=8)
+    result = fix(saved(tmp_path, chain()), plan(tmp_path, every), asked(tmp_path, target_sqnr=300.0))
+    assert result.status == "not_met"
+    without_mul = [row for row in result.front if row.quantize.op_types == ("Gemm", "MatMul", "Relu")]
+    assert without_mul
+    assert all(row.raised for row in without_mul)
+    assert "whatever is raised" in result.reason
+
+
+def test_where_nothing_can_be_raised_it_is_not_said_that_raising_does_not_help(tmp_path, monkeypatch):
+    monkeypatch.setattr("modelwright.repairs._search.exceptions", lambda *asked: ())
+    result = fix(saved(tmp_path, chain()), plan(tmp_path), asked(tmp_path, target_sqnr=300.0))
+    assert result.reason.startswith("the target is not met, and nothing could be raised: the best of")
 
 
 def test_more_effort_is_enough_where_rounding_is_what_is_lost(tmp_path):

@@ -109,3 +109,10 @@ def test_nothing_is_asked_twice():
     world = World([5, 3, 8, 1, 9], [3.0, 2.0, 1.0, 0.5, 0.2])
     world.search()
     assert len(world.asked) == len(set(world.asked))
+
+
+def test_that_nothing_helps_is_only_known_where_everything_was_taken_together():
+    never = {"good": lambda chosen: False}
+    assert World([1.0] * 3, [1.0] * 3, **never).search().whole
+    assert not World([1.0] * 3, [1.0] * 3, most=2, **never).search().whole
+    assert not World([1.0] * 3, [1.0] * 3, refused=lambda chosen: len(chosen) == 3, **never).search().whole
