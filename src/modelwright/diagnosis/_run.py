@@ -105,22 +105,10 @@ def _sides(request: DebugRequest) -> _Sides:
         )
     weights, lost = ((), ()) if same else match_weights(wanted, got)
     ends, matching = _ends(wanted, got), match(wanted, got)
-    _require_tensors(wanted, ends)
     progress("comparing weights")
     scores = weight_rows(wanted, [item for item in weights if not item.bias])
     biases = weight_rows(wanted, [item for item in weights if item.bias])
     return _Sides(wanted, got, _mode(facts, same), ends, matching, weights, scores, biases, lost)
-
-
-def _require_tensors(wanted: View, ends: Ends) -> None:
-    paired = {name for name, _, _ in ends}
-    for value in summary(wanted.graph).outputs:
-        if value.name in paired and str(value.dtype).startswith(("sequence(", "map(", "optional(")):
-            raise InputError(
-                f"the output {value.name} cannot be compared",
-                cause=f"it is a {value.dtype}, and only tensors are",
-                fix="Give models whose outputs are tensors, for example without the operator that makes it.",
-            )
 
 
 def _mode(facts: ModelSummary, same: bool) -> Mode:

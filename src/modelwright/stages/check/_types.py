@@ -144,7 +144,7 @@ def _leaves(outcome: CheckOutcome) -> bool:
 
 CHECK = Stage(
     name="check",
-    version="6",
+    version="7",
     params=TargetGate,
     outcome=CheckOutcome,
     task=RemoteTask("modelwright.stages.check._run:run_check"),
