@@ -67,8 +67,11 @@ def run_validate(candidate: str, reference: str, workdir: str, params: Gate, dat
         checks.append(GateCheck("runs on the CPU", None, f"{NOT_RUN} ({error.problem}: {error.cause})"))
     except WrightError as error:
         checks.append(GateCheck("runs on the CPU", False, str(error)))
+    if not found.repeatable:
+        checks.append(GateCheck(REPEATABLE, None, _DRAWS))
+        found = replace(found, outputs=())
     if found.outputs:
-        checks += _verdicts(found) if found.repeatable else [GateCheck(REPEATABLE, None, _DRAWS)]
+        checks += _verdicts(found)
     if unchanged(candidate, reference):
         checks.append(GateCheck(UNCHANGED, True, _SAME_FILE))
     if data.random and is_quantized(params.precision) and not params.inherited:
