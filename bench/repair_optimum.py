@@ -123,7 +123,7 @@ def _told(
 def _pool(tried: Candidates, params: QuantizeParams) -> list[Promotion]:
     """What the search chooses from: its settings, and the exceptions of the model with those that it keeps."""
     start = tried.make(params)
-    report, base = tried.diagnosed(start), tried.view()
+    report, base = tried.diagnosed(start), tried.view
     kept: list[Promotion] = []
     best = start
     for item in settings(params, saturated=report.saturated and not tried.exact):
@@ -137,7 +137,7 @@ def _all_subsets(
     tried: Candidates, params: QuantizeParams, pool: list[Promotion]
 ) -> dict[tuple[int, ...], tuple[float, int]]:
     """What each surely keeps, in decibels, and its bytes; without those that cannot be built."""
-    base, found = tried.view(), {}
+    base, found = tried.view, {}
     for size in range(len(pool) + 1):
         for chosen in itertools.combinations(range(len(pool)), size):
             candidate = tried.make(combined([pool[one] for one in chosen], params, base))
@@ -154,7 +154,7 @@ def _needless(tried: Candidates, params: QuantizeParams, result: FixResult) -> i
     """Parts of a repair without which it is good enough as well."""
     tried.make(params)
     rest = ([one for one in result.raised if one is not part] for part in result.raised)
-    less = (tried.make(combined(parts, params, tried.view())) for parts in rest)
+    less = (tried.make(combined(parts, params, tried.view)) for parts in rest)
     return sum(tried.met_on(candidate, CHOOSE, surely=True) for candidate in less)
 
 

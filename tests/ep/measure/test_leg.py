@@ -57,7 +57,7 @@ def test_automatic_warm_up_ends_steady_or_says_not(model):
 
 
 def test_inputs_that_do_not_fit_are_an_input_error(model):
-    assert answer(tasks.bad_inputs.call(model)) == "InputError"
+    assert answer(tasks.bad_inputs.call(model)) == "InputsRefusedError"
 
 
 def test_a_monitor_is_asked_in_the_fixed_order_and_parses_after_the_release(model):
