@@ -142,6 +142,10 @@ def test_a_model_that_draws_random_numbers_is_not_called_wrong(tmp_path):
     assert any("draws random numbers" in check.detail for check in found.checks if check.passed is None)
 
 
+def test_a_model_that_draws_random_numbers_and_gives_nan_is_wrong(tmp_path):
+    assert asked(tmp_path, drawing(float("nan")), drawing(1.0)).passed is False
+
+
 def test_whether_an_export_repeats_itself_is_asked_only_where_something_is_wrong(tmp_path, monkeypatch):
     questions = []
     answer = _ways._is_repeatable

@@ -72,9 +72,9 @@ NOT_TRIED = Ways((), "as executed", Fidelity(None, None, "not run"), Fidelity(No
 def both_ways(candidate: str, reference: str, asked: Asked) -> Ways:
     """Where they differ, whether the export itself answers twice the same."""
     found = _compared(candidate, reference, asked)
-    wrong = any(
-        item.reason is not None or not all(measure.passed for measure in item.measures) for item in found.outputs
-    )
+    # Another shape, or NaN where the export has numbers, is wrong whatever is drawn.
+    broken = any(item.reason is not None for item in found.outputs)
+    wrong = not broken and any(not measure.passed for item in found.outputs for measure in item.measures)
     return replace(found, repeatable=_is_repeatable(reference, asked.feeds[0])) if wrong else found
 
 
