@@ -20,7 +20,8 @@ else:
 _IN_BLOCKS, _HALF, _TO_FLOAT = "MatMulNBits", "float16", "DequantizeLinear"
 _INTEGER = ("QLinear", "QGemm", "QAttention", "MatMulInteger", "ConvInteger", "DynamicQuantize")
 _EXACT = {"session.x64quantprecision": "1", "session.intra_op.allow_spinning": "0"}
-_UNPACKED = {"session.disable_prepacking": "1"}
+# A plan of the memory is then one of all weights too, and for a run or two it is not worth what it takes to make.
+_UNPACKED = {"session.disable_prepacking": "1", "enable_mem_pattern": "0"}
 _WORTH_SORTING_BYTES = 16 << 20
 
 
@@ -44,8 +45,8 @@ def open_as_written(path: str | Path) -> BoundSession:
     for those in blocks: without, every run unpacks all of them to floats. Pairs do that too, one weight at a time."""
     graph = shared(path)
     kinds = operators_in(graph)
-    packing = {"session.disable_prepacking": "0" if _IN_BLOCKS in kinds else "1"}
-    return _in_place(graph, SessionSpec(graph_optimization="disabled", config=packing, frugal=_TO_FLOAT in kinds))
+    config = {} if _IN_BLOCKS in kinds else _UNPACKED
+    return _in_place(graph, SessionSpec(graph_optimization="disabled", config=config, frugal=_TO_FLOAT in kinds))
 
 
 def in_blocks(path: str | Path) -> bool:

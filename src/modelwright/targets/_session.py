@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ from modelwright.targets._binding import (
     session_config,
     session_options,
 )
+from modelwright.targets._one_cpu import keep_to_one_cpu
 from modelwright.targets._probe import one_line
 from modelwright.targets._target import Target
 from modelwright.targets.eps import Explanation
@@ -127,12 +128,13 @@ class BoundSession:
     `native` is onnxruntime's session, for what this class does not offer; do not keep it.
     """
 
-    def __init__(self, session: Any, facts: SessionFacts, *, profiling: bool) -> None:
+    def __init__(self, session: Any, facts: SessionFacts, give_back: Callable[[], None], *, profiling: bool) -> None:
         self.facts = facts
         self.inputs = tuple(_tensor_spec(node) for node in session.get_inputs())
         self.outputs = tuple(_tensor_spec(node) for node in session.get_outputs())
         self.profile: str | None = None
         self._session = session
+        self._give_back = give_back
         self._profiling = profiling
 
     @property
@@ -177,6 +179,7 @@ class BoundSession:
                 self.profile = session.end_profiling()
         finally:
             vars(session).clear()
+            self._give_back()
 
     def __enter__(self) -> BoundSession:
         return self
@@ -193,12 +196,23 @@ def open_session(
     """Bind the target's own device, or raise: no fallback, no selection policy, no other EP."""
     spec = spec or SessionSpec()
     binding = bind(target, spec, virtual=virtual)
+    give_back = keep_to_one_cpu() if binding.simulated else lambda: None
+    try:
+        return _opened(model, binding, spec, give_back)
+    except BaseException:
+        give_back()
+        raise
+
+
+def _opened(
+    model: str | ModelBytes, binding: Binding, spec: SessionSpec, give_back: Callable[[], None]
+) -> BoundSession:
     started = time.perf_counter()
     session = _create(model, binding, spec)
     elapsed = time.perf_counter() - started
     try:
         facts = _verified(session, binding, spec, elapsed)
-        return BoundSession(session, facts, profiling=spec.profile_prefix is not None)
+        return BoundSession(session, facts, give_back, profiling=spec.profile_prefix is not None)
     except BaseException:
         vars(session).clear()
         raise

@@ -123,5 +123,8 @@ def _command(python: Path, plan: ChildPlan) -> list[str]:
 def _environment() -> dict[str, str]:
     # A mac framework build sets this for itself; it would turn another interpreter into ours.
     kept = {key: value for key, value in os.environ.items() if key != "__PYVENV_LAUNCHER__"}
+    # numpy's OpenBLAS starts a thread per core when it is imported, and each of them spins for 2**26 cycles before it
+    # sleeps: more CPU time than the import itself. Said in powers of two; 4 is the least it takes.
+    kept.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
     # onnxruntime reports about its process while it is imported; only this stops that.
     return {**kept, "ORT_DISABLE_TELEMETRY": "1"}

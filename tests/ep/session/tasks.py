@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import weakref
+from pathlib import Path
 
 import numpy as np
 
@@ -49,6 +50,18 @@ def threads_on_one_cpu(model: str) -> int:
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     with open_session(model, parse_target("cpu")) as session:
         return session.native.get_session_options().intra_op_num_threads
+
+
+@task
+def cpus_of_a_simulator(model: str) -> tuple[list[set[int]], bool]:
+    """The CPUs of every thread that computes or that the simulator started; whether ours has its own again after."""
+    mine = os.sched_getaffinity(0)
+    others = set(Path("/proc/self/task").iterdir())
+    with open_session(model, parse_target("qnn-npu")) as session:
+        session.run(_feeds(session))
+        started = set(Path("/proc/self/task").iterdir()) - others
+        found = [os.sched_getaffinity(int(thread)) for thread in ("0", *(path.name for path in started))]
+    return found, os.sched_getaffinity(0) == mine
 
 
 @task

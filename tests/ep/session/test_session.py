@@ -68,6 +68,14 @@ def test_the_simulator_computes_what_the_cpu_computes(model):
 
 
 @needs_simulator
+def test_a_simulator_and_all_its_threads_have_one_cpu_while_it_is_open(model):
+    found, restored = answer(tasks.cpus_of_a_simulator.call(model))
+    assert len(found) > 1
+    assert len(set.union(*found)) == 1
+    assert restored
+
+
+@needs_simulator
 def test_chip_options_and_backend_reach_the_created_session(model):
     keys = [f"ep.qnnexecutionprovider.{key}" for key in ("htp_arch", "soc_model", "backend_path")]
     arch, soc, backend = answer(tasks.config_entries.call(model, "qnn-npu:soc=x-elite", keys))

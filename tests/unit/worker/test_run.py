@@ -185,6 +185,13 @@ def test_onnxruntime_reports_to_nobody_from_a_child(monkeypatch: pytest.MonkeyPa
     assert run(tasks.variable.call("ORT_DISABLE_TELEMETRY"), timeout=20).unwrap() == "1"
 
 
+def test_threads_of_numpy_that_nobody_uses_do_not_spin_but_as_the_user_says(monkeypatch):
+    monkeypatch.delenv("OPENBLAS_THREAD_TIMEOUT", raising=False)
+    assert run(tasks.variable.call("OPENBLAS_THREAD_TIMEOUT"), timeout=20).unwrap() == "4"
+    monkeypatch.setenv("OPENBLAS_THREAD_TIMEOUT", "30")
+    assert run(tasks.variable.call("OPENBLAS_THREAD_TIMEOUT"), timeout=20).unwrap() == "30"
+
+
 def test_a_child_starts_light() -> None:
     modules, python = run(tasks.modules_and_environment.call(), timeout=20).unwrap()
     assert python == sys.executable
