@@ -18,7 +18,9 @@ from modelwright.stages.optimize import (
     PRESETS,
     OptimizeOutcome,
     OptimizeParams,
+    _at_once,
     _message,
+    _ort,
     _working_model,
     run_optimize,
 )
@@ -129,3 +131,32 @@ def test_many_nodes_never_become_objects(tmp_path: Path, monkeypatch: pytest.Mon
         "dedupe_initializers",
         "remove_unused",
     }
+
+
+@pytest.mark.parametrize(
+    ("made", "sessions", "fired"),
+    [
+        (lambda: simple("a = Exp(x) b = Sin(x) y = Add(a, b)"), [False], False),
+        (lambda: simple("a = Exp(x) b = Exp(x) y = Add(a, b)"), [True], True),
+        # They become equal when their constants are shared.
+        (
+            lambda: simple("a = Add(x, c) b = Add(x, d) y = Mul(a, b)", c=np.array(2, "f"), d=np.array(2, "f")),
+            [False, True],
+            True,
+        ),
+    ],
+    ids=["none", "equal", "become equal"],
+)
+def test_equal_expressions_are_only_looked_for_where_there_may_be_any(tmp_path, monkeypatch, made, sessions, fired):
+    asked = []
+
+    def optimize(*words, **named):
+        asked.append("common_subexpression_elimination" in words[3].names)
+        return _ort.optimize_bytes(*words, **named)
+
+    monkeypatch.setattr(_at_once, "optimize_bytes", optimize)
+    (tmp_path / "out").mkdir()
+    passes = ("constant_sharing", "common_subexpression_elimination")
+    found = run_optimize(save(made(), tmp_path), str(tmp_path / "out"), OptimizeParams(passes))
+    assert asked == sessions
+    assert [step.fired for step in found.steps if step.name == "common_subexpression_elimination"] == [fired]

@@ -2,7 +2,7 @@
 
 import os
 
-from modelwright.stages.optimize._said import listening, may_have_fired
+from modelwright.stages.optimize._said import listening, may_have_fired, with_idle
 
 NAMES = ("constant_folding", "identity_elimination", "slice_elimination", "matmul_add_fusion")
 
@@ -26,7 +26,14 @@ def test_a_transformer_that_runs_twice_counts_when_it_changed_something_once():
 
 
 def test_a_log_that_is_not_understood_rules_nothing_out():
-    assert may_have_fired(NAMES, "[I] transformers: done\n") == NAMES
+    for log in ("[I] transformers: done\n", with_idle("[I] transformers: done\n", "constant_folding")):
+        assert may_have_fired(NAMES, log) == NAMES
+
+
+def test_a_pass_that_was_left_out_is_not_taken_for_a_rule():
+    log = line("Level1_RuleBasedTransformer", 1) + line("MatMulAddFusion", 0)
+    assert "constant_folding" in may_have_fired(NAMES, log)
+    assert "constant_folding" not in may_have_fired(NAMES, with_idle(log, "constant_folding"))
 
 
 def test_what_is_printed_inside_is_heard_and_nothing_after(tmp_path, capfd):

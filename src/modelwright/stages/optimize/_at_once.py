@@ -18,7 +18,7 @@ from modelwright.errors import InputError
 from modelwright.graph import data_range, fits_one_file, is_external, stored_bytes
 from modelwright.stages.optimize._inventory import Snapshot, operators_of
 from modelwright.stages.optimize._ort import CARELESS, OrtRequest, optimize_bytes
-from modelwright.stages.optimize._said import only_passes_changed
+from modelwright.stages.optimize._said import only_passes_changed, with_idle
 from modelwright.stages.optimize._without_weights import BIG, nodes_of
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ _INSERTED_CAST = "InsertedPrecisionFreeCast_"
 # A name that was taken gets a number, and which one depends on how often that happened since the model was loaded.
 _NUMBERED = re.compile(r"_token_\d+$")
 _ONNX = ("", "ai.onnx")
+_SAME = "common_subexpression_elimination"
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,15 +49,13 @@ def at_once(model: onnx.ModelProto, data: Path, scratch: Path, request: OrtReque
     """None where loading may do something by itself. The model's external data is in `data`."""
     if not _is_taken_as_it_is(model):
         return None
-    source, output, log = _with_small_weights(model, data).SerializeToString(), scratch / "once.onnx", scratch / "log"
+    source = _with_small_weights(model, data).SerializeToString()
     try:
-        optimize_bytes(source, data, output, request, log=log)
+        made, said = _optimized(source, data, scratch, request, spare=not _repeats(model))
     except InputError:
         if fits_one_file(model):
             raise
         return None
-    made, said = onnx.ModelProto.FromString(output.read_bytes()), log.read_text(errors="replace")
-    output.unlink()
     outputs = {(node.op_type, name) for node in nodes_of(made) for name in node.output[:1]}
     if inserted_casts(name for _, name in outputs) or not only_passes_changed(request.names, said):
         return None
@@ -66,6 +65,30 @@ def at_once(model: onnx.ModelProto, data: Path, scratch: Path, request: OrtReque
     if any(_NUMBERED.search(name) for name in _names(made) - names):
         return None
     return OptimizedAtOnce(source, made, _loaded(model), names, said)
+
+
+def _optimized(
+    source: bytes, data: Path, scratch: Path, request: OrtRequest, *, spare: bool
+) -> tuple[onnx.ModelProto, str]:
+    """What onnxruntime makes of it, and says. `spare`: without looking for equal expressions, which of thousands of
+    nodes takes longer than all other passes; where these left any, once more with it."""
+    output, log = scratch / "once.onnx", scratch / "log"
+    spare = spare and _SAME in request.names
+    asked = request.only(name for name in request.names if name != _SAME) if spare else request
+    optimize_bytes(source, data, output, asked, log=log)
+    made, said = onnx.ModelProto.FromString(output.read_bytes()), log.read_text(errors="replace")
+    output.unlink()
+    if not spare:
+        return made, said
+    if _repeats(made):
+        return _optimized(source, data, scratch, request, spare=False)
+    return made, with_idle(said, _SAME)
+
+
+def _repeats(model: onnx.ModelProto) -> bool:
+    """Whether an operator reads the same values twice: with none that does there are no equal expressions."""
+    read = [(node.op_type, *node.input) for node in nodes_of(model) if node.op_type != "Constant"]
+    return len(set(read)) < len(read)
 
 
 def inserted_casts(names: Iterable[str]) -> int:
