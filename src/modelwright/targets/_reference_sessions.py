@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import functools
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +15,7 @@ from modelwright.graph import Graph, facts, late, model_bytes, operators_in, sha
 from modelwright.targets._binding import SessionSpec
 from modelwright.targets._session import BoundSession, ModelBytes, open_session
 from modelwright.targets._target import parse_target
+from modelwright.targets._weights_as_floats import weights_as_floats
 
 if TYPE_CHECKING:
     import onnx
@@ -23,6 +28,7 @@ _EXACT = {"session.x64quantprecision": "1", "session.intra_op.allow_spinning": "
 # A plan of the memory is then one of all weights too, and for a run or two it is not worth what it takes to make.
 _UNPACKED = {"session.disable_prepacking": "1", "enable_mem_pattern": "0"}
 _WORTH_SORTING_BYTES = 16 << 20
+_M_MXFAST = 1  # malloc.h
 
 
 def open_exact(path: str | Path, *, lean: bool = False) -> BoundSession:
@@ -42,11 +48,16 @@ def open_as_meant(path: str | Path, *, lean: bool = False) -> BoundSession:
 
 def open_as_written(path: str | Path) -> BoundSession:
     """On the CPU, without graph optimization. For a run or two it is cheaper not to copy or repack the weights, but
-    for those in blocks: without, every run unpacks all of them to floats. Pairs do that too, one weight at a time."""
+    for those in blocks: without, every run unpacks all of them to floats. Pairs do that too, one weight at a time,
+    unless there are thousands of small ones."""
     graph = shared(path)
     kinds = operators_in(graph)
+    model = with_weights_in_place(graph)
+    if _TO_FLOAT in kinds and model_bytes(path) < _WORTH_SORTING_BYTES:
+        weights_as_floats(model)
     config = {} if _IN_BLOCKS in kinds else _UNPACKED
-    return _in_place(graph, SessionSpec(graph_optimization="disabled", config=config, frugal=_TO_FLOAT in kinds))
+    spec = SessionSpec(graph_optimization="disabled", config=config, frugal=_TO_FLOAT in kinds)
+    return _opened(graph, model, spec)
 
 
 def in_blocks(path: str | Path) -> bool:
@@ -83,7 +94,18 @@ def _opened(graph: Graph, model: onnx.ModelProto, spec: SessionSpec) -> BoundSes
         del model.graph.node[:]
         model.graph.node.extend(nodes)
     data = ModelBytes(model.SerializeToString(), folder=str(graph.folder))
+    _keep_small_blocks_together()
     return open_session(data, parse_target("cpu"), replace(spec, config=config))
+
+
+@functools.cache
+def _keep_small_blocks_together() -> None:
+    """onnxruntime walks long lists of small blocks, which glibc hands out in the order in which others were freed, all
+    over its memory. Without the bins in which it keeps those they lie side by side, and a quantized model of 10,000
+    nodes opens in two thirds of the time. Not for sessions that are timed: a user's process has these bins."""
+    if sys.platform == "linux":
+        with contextlib.suppress(AttributeError):  # another C library
+            ctypes.CDLL(None).mallopt(_M_MXFAST, 0)
 
 
 def _each_its_own(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -154,3 +154,11 @@ def test_whether_an_export_repeats_itself_is_asked_only_where_something_is_wrong
     assert questions == []
     assert asked(tmp_path, nets(-1.0)["integers"], nets(1.0)["integers"]).passed is False
     assert len(questions) == 1
+
+
+def test_a_wrong_artifact_of_an_export_that_cannot_draw_opens_it_once(tmp_path, monkeypatch):
+    opened = []
+    real = _ways.open_as_written
+    monkeypatch.setattr(_ways, "open_as_written", lambda path: opened.append(path) or real(path))
+    assert asked(tmp_path, nets(-1.0)["integers"], nets(1.0)["integers"]).passed is False
+    assert len(opened) == 1
