@@ -36,13 +36,35 @@ class Skeleton:
 def skeleton(data: memoryview) -> Skeleton | None:
     """Split a serialized ModelProto; None when it cannot be walked: then the parser says why."""
     try:
-        return _split(data)
+        return _split(data) if _may_hold_large(data) else Skeleton(bytes(data), {})
     except _NotRegular:
         return None
 
 
 class _NotRegular(Exception):
     """Not protobuf, or cut short."""
+
+
+def _may_hold_large(data: memoryview) -> bool:
+    """False: no initializer is that large, and there is nothing to leave out."""
+    graphs = [item for item in _fields(data, 0, len(data)) if item.number == _MODEL_GRAPH]
+    return any(item.wire != _BYTES or _graph_may(data, item.body, item.end) for item in graphs)
+
+
+def _graph_may(data: memoryview, position: int, end: int) -> bool:
+    """A loop of its own, because a graph has ten thousands of fields; what is unusual is for `_fields` to judge."""
+    initializer = _GRAPH_INITIALIZER << 3 | _BYTES
+    while position + 1 < end:
+        tag, length = data[position], data[position + 1]
+        position += 2
+        if tag & 0x87 != _BYTES:
+            return True
+        if length > 0x7F:
+            length, position = _readvarint(data, position - 1, end)
+            if tag == initializer and length >= LARGE:
+                return True
+        position += length
+    return position != end
 
 
 def _split(data: memoryview) -> Skeleton:

@@ -28,24 +28,29 @@ _LIST_OF = {
 
 def tensor_flaw(tensor: onnx.TensorProto, left_on_disk: int | None = None) -> str | None:
     """What is wrong with it, or None. `left_on_disk` is the size of raw bytes that were not read."""
-    named = f"tensor '{tensor.name}'"
     code, dims = tensor.data_type, tuple(tensor.dims)
-    if dtype_bits(code) is None and code != STRING:
-        return f"{named} has the element type {code}, and there is none"
-    if min(dims, default=0) < 0:
-        return f"{named} has a negative dimension"
-    if elements(dims) * (dtype_bits(code) or 1) > _MOST:
-        return f"{named} has more elements than there can be"
+    bits, count = dtype_bits(code), elements(dims)
+    if (bits is None and code != STRING) or min(dims, default=0) < 0 or count * (bits or 1) > _MOST:
+        return _shape_flaw(tensor)
     if tensor.data_location == _EXTERNAL:
         return None
-    return _content_flaw(tensor, named, left_on_disk)
-
-
-def _content_flaw(tensor: onnx.TensorProto, named: str, left_on_disk: int | None) -> str | None:
     raw = len(tensor.raw_data) if left_on_disk is None else left_on_disk
     filled = [name for name in _LISTS if getattr(tensor, name)]
-    if not filled and raw == stored_bytes(tensor.data_type, tensor.dims):
+    if not filled and bits is not None and raw == (count * bits + 7) // 8:
         return None
+    return _content_flaw(tensor, raw, filled)
+
+
+def _shape_flaw(tensor: onnx.TensorProto) -> str:
+    named, code = f"tensor '{tensor.name}'", tensor.data_type
+    if dtype_bits(code) is None and code != STRING:
+        return f"{named} has the element type {code}, and there is none"
+    wrong = "a negative dimension" if min(tensor.dims) < 0 else "more elements than there can be"
+    return f"{named} has {wrong}"
+
+
+def _content_flaw(tensor: onnx.TensorProto, raw: int, filled: list[str]) -> str | None:
+    named = f"tensor '{tensor.name}'"
     shape = f"{dtype_name(tensor.data_type)} {list(tensor.dims)[:8]}"
     if len(filled) + bool(raw) > 1:
         return f"{named} stores its values twice ({', '.join([*filled, 'raw_data' * bool(raw)]).rstrip(', ')})"

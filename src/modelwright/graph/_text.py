@@ -41,9 +41,12 @@ def _names(model: onnx.ModelProto, bodies: tuple[Body, ...]) -> Iterator[str]:
 
 
 def _node_names(nodes: Iterable[onnx.NodeProto]) -> list[str]:
-    """A list: of thousands of nodes, each name by itself takes longer than to parse the model."""
+    """Of thousands of nodes, reading each name takes longer than to parse the model: those that are nothing but ASCII
+    hold no other names."""
     found: list[str] = []
     for node in nodes:
+        if not node.attribute and node.SerializeToString().isascii():
+            continue
         found += (node.op_type, node.domain, node.name, node.overload, *node.input, *node.output)
         for attribute in node.attribute:
             found += _attribute_names(attribute)
