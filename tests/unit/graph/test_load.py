@@ -13,12 +13,15 @@ import tempfile
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
 
 from modelwright import graph
 from modelwright.errors import InputError
+from modelwright.graph._skeleton import LARGE, skeleton
 from support import models
 
 
@@ -223,3 +226,34 @@ def test_nothing_is_written_beside_the_model(tmp_path: Path) -> None:
         for listing in (before, after)
     ]
     assert stamps[0] == stamps[1]
+
+
+def _many_small_weights() -> bytes:
+    """A file larger than what stays on disk, of weights that are not."""
+    weights = [numpy_helper.from_array(np.full(256, index, np.float32), f"w{index}") for index in range(100)]
+    nodes = [helper.make_node("Add", ["x", f"w{index}"], [f"y{index}"], name=f"node{index}") for index in range(100)]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [256]) for name in ("x", "y99")]
+    return helper.make_model(helper.make_graph(nodes, "g", ends[:1], ends[1:], weights)).SerializeToString()
+
+
+def test_where_no_weight_is_large_the_file_is_taken_as_it_is() -> None:
+    data = _many_small_weights()
+    assert len(data) > LARGE
+    found = skeleton(memoryview(data))
+    assert found is not None
+    assert (found.data, found.left_out) == (data, {})
+
+
+@given(st.integers(0, len(_many_small_weights()) - 1))
+def test_a_file_that_is_cut_is_not_walked_to_its_end(length: int) -> None:
+    found = skeleton(memoryview(_many_small_weights()[:length]))
+    # Between two fields of the model nothing is seen to lack.
+    assert found is None or found.data == _many_small_weights()[:length]
+
+
+@pytest.mark.parametrize("name", [b"node7", b"Add", b"y7"])
+def test_a_damaged_name_is_found_in_a_node_of_plain_ones(name: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(_many_small_weights().replace(name, b"\xff" + name[1:], 1))
+    with pytest.raises(InputError, match="damaged"):
+        graph.load(path)
