@@ -21,16 +21,6 @@ class Reader(CalibrationDataReader):
 quantize_static(sys.argv[1], sys.argv[2], Reader(), quant_format=QuantFormat.QDQ, per_channel=True,
     activation_type=QuantType.QUInt8, weight_type=QuantType.QInt8, op_types_to_quantize=["Conv", "Gemm", "MatMul"])
 """
-# What onnxruntime takes to open a model as a user does, and as it is written: the gate needs both.
-OPEN = """
-import sys, time, onnxruntime as ort
-began = time.process_time()
-for level in (ort.GraphOptimizationLevel.ORT_ENABLE_ALL, ort.GraphOptimizationLevel.ORT_DISABLE_ALL):
-    options = ort.SessionOptions()
-    options.graph_optimization_level = level
-    ort.InferenceSession(sys.argv[1], options, providers=["CPUExecutionProvider"])
-print(time.process_time() - began)
-"""
 INT4 = """
 import sys, onnx
 from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer

@@ -3,46 +3,70 @@
 from __future__ import annotations
 
 import shutil
+import statistics
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from bench.scale._bare import OPEN, OPTIMIZE, PLACE, QUANTIZE
+from bench.scale._bare import OPTIMIZE, PLACE, QUANTIZE
 from bench.scale._models import long
-from bench.scale._places import Cost, Place, Row, beside, in_turns, place
+from bench.scale._places import Cost, Place, Row, beside, place
 
 # onnxruntime's own quantizer takes longer on 10,000 nodes: this decides, and nobody waits for the rest.
 _DECIDES_S = 240
+_FEW, _MANY = 1_000, 10_000
+_TURNS = 5
 
 
 def nodes(name: str, limit: float) -> Row:
-    """The same work on 1,000 and on 10,000 nodes."""
-    sizes: Row = {}
-    for count in (1_000, 10_000):
-        with place() as here:
-            sizes[str(count)] = _ON_NODES[name](here, long(here.folder / "model.onnx", count))
-    growth = sizes["10000"]["ours_cpu_s"] / sizes["1000"]["ours_cpu_s"]
-    # Of what the gate's sessions take, which nobody but onnxruntime can make less.
-    own = [row["ours_cpu_s"] - row.get("opening_cpu_s", 0.0) for row in (sizes["10000"], sizes["1000"])]
-    found = {"growth": round(growth, 1), "growth_without_opening": round(own[0] / own[1], 1)}
-    return {**sizes, "cpu_ratio": sizes["10000"]["cpu_ratio"], **found, "limits": {"cpu_ratio": limit, "growth": 12}}
+    """The same work on 1,000 and on 10,000 nodes, bare and ours, all of it in turns; the cheapest of each counts, and
+    of the growth the middle one. A bare call that takes minutes is made once."""
+    bare, ours = _WORK[name]
+    with place() as few, place() as many:
+        places = {_FEW: few, _MANY: many}
+        models = {count: long(here.folder / "model.onnx", count) for count, here in places.items()}
+        costs: dict[int, list[tuple[Cost, Cost]]] = {_FEW: [], _MANY: []}
+        for _ in range(_TURNS):
+            for count, here in places.items():
+                known = next((cost for cost, _ in costs[count] if cost.code), None)
+                costs[count].append((known or bare(here, models[count]), ours(here, models[count])))
+    growth = [after.cpu_s / before.cpu_s for (_, before), (_, after) in zip(*costs.values(), strict=True)]
+    rows = {str(count): beside(*map(_cheapest, zip(*_turned(pairs), strict=True))) for count, pairs in costs.items()}
+    found = {"cpu_ratio": rows[str(_MANY)]["cpu_ratio"], "growth": round(statistics.median(growth), 1)}
+    return {**rows, **found, "growths": [round(one, 1) for one in growth], "limits": {"cpu_ratio": limit, "growth": 12}}
 
 
-def _optimize(here: Place, model: Path) -> Row:
-    bare, ours = in_turns(
-        lambda: here.bare(OPTIMIZE, model, here.folder / "optimized.onnx", "inside"),
-        lambda: here.wright("optimize", model, "-o", _nowhere(here)),
-    )
-    return beside(ours, bare)
+def _turned(pairs: list[tuple[Cost, Cost]]) -> list[tuple[Cost, Cost]]:
+    return [(ours, bare) for bare, ours in pairs]
 
 
-def _quantize(here: Place, model: Path) -> Row:
-    """The bare call once: it takes minutes, and what it says is not close."""
-    bare = here.bare(QUANTIZE, model, here.folder / "quantized.onnx", longest_s=_DECIDES_S)
+def _cheapest(costs: tuple[Cost, ...]) -> Cost:
+    return min(costs, key=lambda cost: cost.cpu_s)
+
+
+def _optimize_bare(here: Place, model: Path) -> Cost:
+    return here.bare(OPTIMIZE, model, here.folder / "optimized.onnx", "inside")
+
+
+def _optimize(here: Place, model: Path) -> Cost:
+    return here.wright("optimize", model, "-o", _nowhere(here))
+
+
+def _quantize_bare(here: Place, model: Path) -> Cost:
+    return here.bare(QUANTIZE, model, here.folder / "quantized.onnx", longest_s=_DECIDES_S)
+
+
+def _quantize(here: Place, model: Path) -> Cost:
     words = ("quantize", model, "--precision", "w8a8", "--samples", 4)
-    runs = [here.wright(*words, "-o", _nowhere(here), good=(0, 1)) for _ in range(3)]
-    ours = min(runs, key=lambda cost: cost.cpu_s)
-    here.bare(OPEN, here.folder / "out/model.onnx")
-    return {**beside(ours, bare), "opening_cpu_s": round(float((here.folder / "log.txt").read_text()), 2)}
+    return here.wright(*words, "-o", _nowhere(here), good=(0, 1))
+
+
+def _analyze_bare(here: Place, model: Path) -> Cost:
+    return here.bare(PLACE, model)
+
+
+def _analyze(here: Place, model: Path) -> Cost:
+    here.forget()
+    return here.wright("analyze", model, "--target", "cpu", good=(0, 1))
 
 
 def _nowhere(here: Place) -> Path:
@@ -52,18 +76,9 @@ def _nowhere(here: Place) -> Path:
     return here.folder / "out"
 
 
-def _analyze(here: Place, model: Path) -> Row:
-    bare, ours = in_turns(lambda: here.bare(PLACE, model), lambda: _placed(here, model))
-    return beside(ours, bare)
-
-
-def _placed(here: Place, model: Path) -> Cost:
-    here.forget()
-    return here.wright("analyze", model, "--target", "cpu", good=(0, 1))
-
-
-_ON_NODES: Mapping[str, Callable[[Place, Path], Row]] = {
-    "optimize": _optimize,
-    "quantize": _quantize,
-    "analyze": _analyze,
+Work = Callable[[Place, Path], Cost]
+_WORK: Mapping[str, tuple[Work, Work]] = {
+    "optimize": (_optimize_bare, _optimize),
+    "quantize": (_quantize_bare, _quantize),
+    "analyze": (_analyze_bare, _analyze),
 }

@@ -27,6 +27,8 @@ else:
 
 GraphOptimization = Literal["disabled", "basic", "extended", "all"]
 CPU_EP = "CPUExecutionProvider"
+PLACEMENT = "session.record_ep_graph_assignment_info"
+"""The config entry without which a session cannot say which EP took which node."""
 MOST_THREADS = 1024
 _LEVELS = {
     "disabled": "ORT_DISABLE_ALL",
@@ -160,7 +162,7 @@ def session_options(binding: Binding, spec: SessionSpec) -> Any:
 
 def session_config(spec: SessionSpec) -> dict[str, str]:
     """The session config entries this spec sets."""
-    return {"session.record_ep_graph_assignment_info": "1", **(spec.config or {})}
+    return {PLACEMENT: "1", **(spec.config or {})}
 
 
 def resolved_threads(spec: SessionSpec) -> int:

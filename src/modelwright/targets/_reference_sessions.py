@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
 from modelwright.graph import Graph, facts, late, model_bytes, operators_in, shared, summary, with_weights_in_place
-from modelwright.targets._binding import SessionSpec
+from modelwright.targets._binding import PLACEMENT, SessionSpec
 from modelwright.targets._session import BoundSession, ModelBytes, open_session
 from modelwright.targets._target import parse_target
 from modelwright.targets._weights_as_floats import weights_as_floats
@@ -27,6 +27,8 @@ _INTEGER = ("QLinear", "QGemm", "QAttention", "MatMulInteger", "ConvInteger", "D
 _EXACT = {"session.x64quantprecision": "1", "session.intra_op.allow_spinning": "0"}
 # A plan of the memory is then one of all weights too, and for a run or two it is not worth what it takes to make.
 _UNPACKED = {"session.disable_prepacking": "1", "enable_mem_pattern": "0"}
+# The CPU has them all.
+_UNCOUNTED = {PLACEMENT: "0"}
 _WORTH_SORTING_BYTES = 16 << 20
 _M_MXFAST = 1  # malloc.h
 
@@ -55,7 +57,7 @@ def open_as_written(path: str | Path) -> BoundSession:
     model = with_weights_in_place(graph)
     if _TO_FLOAT in kinds and model_bytes(path) < _WORTH_SORTING_BYTES:
         weights_as_floats(model)
-    config = {} if _IN_BLOCKS in kinds else _UNPACKED
+    config = _UNCOUNTED if _IN_BLOCKS in kinds else _UNCOUNTED | _UNPACKED
     spec = SessionSpec(graph_optimization="disabled", config=config, frugal=_TO_FLOAT in kinds)
     return _opened(graph, model, spec)
 
@@ -67,7 +69,7 @@ def in_blocks(path: str | Path) -> bool:
 
 def open_in_place(path: str | Path) -> BoundSession:
     """On the CPU, as a user opens it; its weights are read where they are, instead of with the rest of the file."""
-    return _in_place(shared(path), SessionSpec())
+    return _in_place(shared(path), SessionSpec(config=_UNCOUNTED))
 
 
 def open_lean(path: str | Path) -> BoundSession:

@@ -17,6 +17,7 @@ from modelwright._lazy import lazy
 from modelwright.errors import ExecutionError, InputError
 from modelwright.targets._binding import (
     CPU_EP,
+    PLACEMENT,
     Binding,
     NotBound,
     SessionSpec,
@@ -286,6 +287,8 @@ def _assignment(session: Any) -> tuple[AssignedGroup, ...]:
 
 def _used(session: Any, binding: Binding, spec: SessionSpec) -> dict[str, int]:
     """Nodes per EP. One that breaks when asked claims nothing, and onnxruntime goes on with the CPU."""
+    if session_config(spec)[PLACEMENT] == "0":
+        return {}
     counts = Counter[str]()
     for group in session.get_provider_graph_assignment_info():
         counts[group.ep_name] += len(group.get_nodes())

@@ -10,7 +10,7 @@ import functools
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
@@ -45,26 +45,42 @@ class OptimizedAtOnce:
     log: str
 
 
+class _Row(NamedTuple):
+    """What is asked of a node, read from its message once."""
+
+    domain: str
+    op_type: str
+    input: tuple[str, ...]
+    output: tuple[str, ...]
+
+
 def at_once(model: onnx.ModelProto, data: Path, scratch: Path, request: OrtRequest) -> OptimizedAtOnce | None:
     """None where loading may do something by itself. The model's external data is in `data`."""
-    if not _is_taken_as_it_is(model):
+    rows = _rows(model)
+    if not _is_taken_as_it_is(model, rows):
         return None
     source = _with_small_weights(model, data).SerializeToString()
     try:
-        made, said = _optimized(source, data, scratch, request, spare=not _repeats(model))
+        made, said = _optimized(source, data, scratch, request, spare=not _repeats(rows))
     except InputError:
         if fits_one_file(model):
             raise
         return None
-    outputs = {(node.op_type, name) for node in nodes_of(made) for name in node.output[:1]}
+    new = _rows(made)
+    outputs = {(node.op_type, name) for node in new for name in node.output[:1]}
     if inserted_casts(name for _, name in outputs) or not only_passes_changed(request.names, said):
         return None
-    if any((node.op_type, node.output[0]) not in outputs for node in nodes_of(model) if _may_be_inlined(node, model)):
+    if any((node.op_type, node.output[0]) not in outputs for node in rows if _may_be_inlined(node, model)):
         return None
-    names = frozenset(_names(model))
-    if any(_NUMBERED.search(name) for name in _names(made) - names):
+    names = frozenset(_names(model, rows))
+    if any(_NUMBERED.search(name) for name in _names(made, new) - names):
         return None
-    return OptimizedAtOnce(source, made, _loaded(model), names, said)
+    return OptimizedAtOnce(source, made, _loaded(rows), names, said)
+
+
+def _rows(model: onnx.ModelProto) -> list[_Row]:
+    """Those of the graph itself first, then those of subgraphs."""
+    return [_Row(node.domain, node.op_type, tuple(node.input), tuple(node.output)) for node in nodes_of(model)]
 
 
 def _optimized(
@@ -80,14 +96,14 @@ def _optimized(
     output.unlink()
     if not spare:
         return made, said
-    if _repeats(made):
+    if _repeats(_rows(made)):
         return _optimized(source, data, scratch, request, spare=False)
     return made, with_idle(said, _SAME)
 
 
-def _repeats(model: onnx.ModelProto) -> bool:
+def _repeats(rows: list[_Row]) -> bool:
     """Whether an operator reads the same values twice: with none that does there are no equal expressions."""
-    read = [(node.op_type, *node.input) for node in nodes_of(model) if node.op_type != "Constant"]
+    read = [(node.op_type, node.input) for node in rows if node.op_type != "Constant"]
     return len(set(read)) < len(read)
 
 
@@ -95,7 +111,7 @@ def inserted_casts(names: Iterable[str]) -> int:
     return sum(name.startswith(_INSERTED_CAST) for name in names)
 
 
-def _is_taken_as_it_is(model: onnx.ModelProto) -> bool:
+def _is_taken_as_it_is(model: onnx.ModelProto, rows: list[_Row]) -> bool:
     half = (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)
     weights = model.graph.initializer
     if model.functions or any(weight.data_type in half or weight.name.startswith(CARELESS) for weight in weights):
@@ -103,7 +119,7 @@ def _is_taken_as_it_is(model: onnx.ModelProto) -> bool:
     if any(value.type.tensor_type.elem_type in half for value in model.graph.input):
         return False
     # Of casts behind each other it leaves the last.
-    casts = [node for node in nodes_of(model) if node.op_type == "Cast"]
+    casts = [node for node in rows if node.op_type == "Cast"]
     return {name for node in casts for name in node.output}.isdisjoint(name for node in casts for name in node.input)
 
 
@@ -129,7 +145,7 @@ def _with_small_weights(model: onnx.ModelProto, data: Path) -> onnx.ModelProto:
     return made
 
 
-def _may_be_inlined(node: onnx.NodeProto, model: onnx.ModelProto) -> bool:
+def _may_be_inlined(node: _Row, model: onnx.ModelProto) -> bool:
     """Operators that ONNX defines by others: where onnxruntime has no kernel it takes their definition."""
     if node.domain not in _ONNX:
         return True
@@ -145,13 +161,13 @@ def _is_defined_by_others(op_type: str, opset: int) -> bool:
     return any(schema.has_function or schema.has_context_dependent_function for schema in found)
 
 
-def _loaded(model: onnx.ModelProto) -> Snapshot:
-    return operators_of(node for node in nodes_of(model) if node.op_type != "Constant" or node.domain not in _ONNX)
+def _loaded(rows: list[_Row]) -> Snapshot:
+    return operators_of(node for node in rows if node.op_type != "Constant" or node.domain not in _ONNX)
 
 
-def _names(model: onnx.ModelProto) -> set[str]:
-    """Of weights that somebody reads, and of what nodes make."""
-    read = {name for node in nodes_of(model) for name in node.input}
+def _names(model: onnx.ModelProto, rows: list[_Row]) -> set[str]:
+    """Of weights that somebody reads, and of what nodes of the graph itself make."""
+    read = {name for node in rows for name in node.input}
     read.update(value.name for value in model.graph.output)
-    made = {name for node in model.graph.node for name in node.output}
+    made = {name for node in rows[: len(model.graph.node)] for name in node.output}
     return made | {weight.name for weight in model.graph.initializer if weight.name in read}

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.stages.optimize._types import PassEffect
 
 if TYPE_CHECKING:
-    import onnx
     import onnx_ir as ir
 else:
     ir = lazy("onnx_ir")
@@ -36,7 +35,16 @@ def snapshot(model: ir.Model) -> Snapshot:
     return operators_of(every_node(model))
 
 
-def operators_of(nodes: Iterable[ir.Node | onnx.NodeProto]) -> Snapshot:
+class Operator(Protocol):
+    """A node, as far as it is counted."""
+
+    @property
+    def domain(self) -> str: ...
+    @property
+    def op_type(self) -> str: ...
+
+
+def operators_of(nodes: Iterable[Operator]) -> Snapshot:
     counts: Counter[str] = Counter()
     for (domain, kind), count in Counter((node.domain, node.op_type) for node in nodes).items():
         counts[op_label(domain, kind)] += count
