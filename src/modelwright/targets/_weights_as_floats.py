@@ -31,8 +31,10 @@ def weights_as_floats(model: onnx.ModelProto) -> None:
     integers = (onnx.TensorProto.INT8, onnx.TensorProto.UINT8, onnx.TensorProto.INT32)
     kinds = (*integers, onnx.TensorProto.FLOAT)
     graph = model.graph
-    stored = {item.name: item for item in graph.initializer if item.data_type in kinds and not is_external(item)}
-    given = {value.name for value in graph.output}
+    # A weight that is an input too may be fed.
+    taken, given = ({value.name for value in values} for values in (graph.input, graph.output))
+    inside = (item for item in graph.initializer if item.data_type in kinds and not is_external(item))
+    stored = {item.name: item for item in inside if item.name not in taken}
     turned, left = [], []
     for node in graph.node:
         if node.op_type == _TO_FLOAT and _is_stored(node, stored, integers) and node.output[0] not in given:
@@ -40,12 +42,15 @@ def weights_as_floats(model: onnx.ModelProto) -> None:
         else:
             left.append(node)
     # Branches may read what their nodes do not name.
-    if len(turned) < WORTH or any(item.type in _BODIES for node in left for item in node.attribute):
+    branches = any(item.type in _BODIES for node in left for item in node.attribute)
+    if len(turned) < WORTH or branches or graph.sparse_initializer:
         return
     floats = [numpy_helper.from_array(_floats(node, stored), node.output[0]) for node in turned]
-    read = given.union(*(node.input for node in left))
+    read = taken.union(given, *(node.input for node in left))
     others = [item for item in graph.initializer if item.name in read]
-    made = onnx.GraphProto(name=graph.name, input=graph.input, output=graph.output, node=left)
+    made = onnx.GraphProto(
+        name=graph.name, input=graph.input, output=graph.output, value_info=graph.value_info, node=left
+    )
     made.initializer.extend((*others, *floats))
     graph.CopyFrom(made)
 

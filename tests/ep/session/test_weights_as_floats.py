@@ -62,13 +62,15 @@ def test_the_bits_are_those_of_onnxruntime(case):
 
 
 @pytest.mark.usefixtures("always")
-def test_blocks_outputs_and_weights_in_other_files_are_left_alone():
+def test_blocks_outputs_inputs_and_weights_in_other_files_are_left_alone():
     blocks = stored(np.ones((4, 4), np.int8), np.ones((2, 4)), None, {"axis": 0, "block_size": 2})
     given = stored(*CASES["uint8, one scale"])
     given.graph.output.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [5, 7]))
     outside = stored(*CASES["uint8, one scale"])
     outside.graph.initializer[0].data_location = TensorProto.EXTERNAL
-    for model in (blocks, given, outside):
+    fed = stored(*CASES["uint8, one scale"])
+    fed.graph.input.append(helper.make_tensor_value_info("q", TensorProto.UINT8, [5, 7]))
+    for model in (blocks, given, outside, fed):
         weights_as_floats(model)
         assert operators(model) == ["DequantizeLinear", "Add"]
 
