@@ -40,7 +40,7 @@ MACHINES = {
     "an older QNN": ("1.31.1", [(QNN, "npu", "0.0.9"), (CPU, "cpu", None)], "cpu"),
     "Intel, as a flavour": ("1.31.1", [(OPENVINO, None, None), (CPU, "cpu", None)], "openvino-cpu"),
     "Intel, a plugin with a GPU only": ("1.31.1", [(OPENVINO, "gpu", None), (CPU, "cpu", None)], "cpu"),
-    "Intel beside a Snapdragon's GPU": ("1.31.1", [(QNN, "gpu", None), (OPENVINO, "cpu", "1")], "openvino-cpu"),
+    "Intel beside a Snapdragon's GPU": ("1.31.1", [(QNN, "gpu", None), (OPENVINO, "cpu", "99")], "openvino-cpu"),
     "an older onnxruntime": ("1.9.0", [(QNN, "npu", "0.1.0"), (CPU, "cpu", None)], None),
     "another vendor's GPU": ("1.32.0+cu12", [("CUDAExecutionProvider", "gpu", None), (CPU, "cpu", None)], "cpu"),
 }
