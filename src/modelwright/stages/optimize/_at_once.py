@@ -45,7 +45,7 @@ class OptimizedAtOnce:
     log: str
 
 
-class _Row(NamedTuple):
+class _ReadNode(NamedTuple):
     """What is asked of a node, read from its message once."""
 
     domain: str
@@ -78,9 +78,9 @@ def at_once(model: onnx.ModelProto, data: Path, scratch: Path, request: OrtReque
     return OptimizedAtOnce(source, made, _loaded(rows), names, said)
 
 
-def _rows(model: onnx.ModelProto) -> list[_Row]:
+def _rows(model: onnx.ModelProto) -> list[_ReadNode]:
     """Those of the graph itself first, then those of subgraphs."""
-    return [_Row(node.domain, node.op_type, tuple(node.input), tuple(node.output)) for node in nodes_of(model)]
+    return [_ReadNode(node.domain, node.op_type, tuple(node.input), tuple(node.output)) for node in nodes_of(model)]
 
 
 def _optimized(
@@ -101,7 +101,7 @@ def _optimized(
     return made, with_idle(said, _SAME)
 
 
-def _repeats(rows: list[_Row]) -> bool:
+def _repeats(rows: list[_ReadNode]) -> bool:
     """Whether an operator reads the same values twice: with none that does there are no equal expressions."""
     read = [(node.op_type, node.input) for node in rows if node.op_type != "Constant"]
     return len(set(read)) < len(read)
@@ -111,7 +111,7 @@ def inserted_casts(names: Iterable[str]) -> int:
     return sum(name.startswith(_INSERTED_CAST) for name in names)
 
 
-def _is_taken_as_it_is(model: onnx.ModelProto, rows: list[_Row]) -> bool:
+def _is_taken_as_it_is(model: onnx.ModelProto, rows: list[_ReadNode]) -> bool:
     half = (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)
     weights = model.graph.initializer
     if model.functions or any(weight.data_type in half or weight.name.startswith(CARELESS) for weight in weights):
@@ -145,7 +145,7 @@ def _with_small_weights(model: onnx.ModelProto, data: Path) -> onnx.ModelProto:
     return made
 
 
-def _may_be_inlined(node: _Row, model: onnx.ModelProto) -> bool:
+def _may_be_inlined(node: _ReadNode, model: onnx.ModelProto) -> bool:
     """Operators that ONNX defines by others: where onnxruntime has no kernel it takes their definition."""
     if node.domain not in _ONNX:
         return True
@@ -161,11 +161,11 @@ def _is_defined_by_others(op_type: str, opset: int) -> bool:
     return any(schema.has_function or schema.has_context_dependent_function for schema in found)
 
 
-def _loaded(rows: list[_Row]) -> Snapshot:
+def _loaded(rows: list[_ReadNode]) -> Snapshot:
     return operators_of(node for node in rows if node.op_type != "Constant" or node.domain not in _ONNX)
 
 
-def _names(model: onnx.ModelProto, rows: list[_Row]) -> set[str]:
+def _names(model: onnx.ModelProto, rows: list[_ReadNode]) -> set[str]:
     """Of weights that somebody reads, and of what nodes of the graph itself make."""
     read = {name for node in rows for name in node.input}
     read.update(value.name for value in model.graph.output)

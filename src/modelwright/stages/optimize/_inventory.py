@@ -35,7 +35,7 @@ def snapshot(model: ir.Model) -> Snapshot:
     return operators_of(every_node(model))
 
 
-class Operator(Protocol):
+class CountedNode(Protocol):
     """A node, as far as it is counted."""
 
     @property
@@ -44,7 +44,7 @@ class Operator(Protocol):
     def op_type(self) -> str: ...
 
 
-def operators_of(nodes: Iterable[Operator]) -> Snapshot:
+def operators_of(nodes: Iterable[CountedNode]) -> Snapshot:
     counts: Counter[str] = Counter()
     for (domain, kind), count in Counter((node.domain, node.op_type) for node in nodes).items():
         counts[op_label(domain, kind)] += count
