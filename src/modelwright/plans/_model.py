@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -100,9 +100,11 @@ def model_paths(store: Store, models: Mapping[str, Model]) -> Iterator[Paths]:
 
 def left_in_store(workdir: Path, models: Mapping[str, Model]) -> tuple[FileEntry, ...]:
     """What a stage's graph refers to in the store, as files of its result; the graph gets names for them instead."""
-    inputs = [model for model in models.values() if isinstance(model, ModelInput) and len(model.files) > 1]
-    known = {file.digest: file for model in inputs for file in model.files}
     path = workdir / MODEL
+    inputs = [model for model in models.values() if isinstance(model, ModelInput)]
+    if path.is_symlink():
+        return _kept_as_it_is(path, inputs)
+    known = {file.digest: file for model in inputs if len(model.files) > 1 for file in model.files}
     if not known or not path.is_file():
         return ()
     digests = {place: digest for place in sorted(data_places(path)) if (digest := content_at(place)) is not None}
@@ -110,6 +112,16 @@ def left_in_store(workdir: Path, models: Mapping[str, Model]) -> tuple[FileEntry
     if names:
         path.write_bytes(with_data_at(path, names))
     return tuple(replace(known[digest], name=names[place], role="companion") for place, digest in digests.items())
+
+
+def _kept_as_it_is(path: Path, inputs: Sequence[ModelInput]) -> tuple[FileEntry, ...]:
+    """A stage that changed nothing refers to its input's file; one that is not in the store is taken in."""
+    for model in inputs:
+        for file in model.files:
+            if model.artifact.path_of(file.name).samefile(path):
+                path.unlink()
+                return (replace(file, name=MODEL, role="model"),)
+    return ()
 
 
 def _free_names(folder: Path) -> Iterator[str]:

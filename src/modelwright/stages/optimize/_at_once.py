@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -72,6 +72,7 @@ def at_once(model: onnx.ModelProto, data: Path, scratch: Path, request: OrtReque
         return None
     if any((node.op_type, node.output[0]) not in outputs for node in rows if _may_be_inlined(node, model)):
         return None
+    _forget_domains(made, {item.domain for item in model.opset_import}.union(node.domain for node in new))
     names = frozenset(_names(model, rows))
     if any(_NUMBERED.search(name) for name in _names(made, new) - names):
         return None
@@ -105,6 +106,13 @@ def _repeats(rows: list[_ReadNode]) -> bool:
     """Whether an operator reads the same values twice: with none that does there are no equal expressions."""
     read = [(node.op_type, node.input) for node in rows if node.op_type != "Constant"]
     return len(set(read)) < len(read)
+
+
+def _forget_domains(model: onnx.ModelProto, known: Container[str]) -> None:
+    """onnxruntime declares every domain it has operators for."""
+    kept = [item for item in model.opset_import if item.domain in known or item.domain in _ONNX]
+    del model.opset_import[:]
+    model.opset_import.extend(kept)
 
 
 def inserted_casts(names: Iterable[str]) -> int:

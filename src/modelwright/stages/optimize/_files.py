@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -105,13 +105,30 @@ def copy_source(source: SourceModel, workdir: Path) -> None:
     if put_in_order(source.model) or source.external:
         graphs.write_model(source.model, workdir, staying(source.path))
     else:
-        shutil.copyfile(source.path, workdir / graphs.MODEL)
+        keep_source(source, workdir)
+
+
+def keep_source(source: SourceModel, workdir: Path) -> None:
+    """The file itself, by its name where the system allows it: whoever has it need not take it in again."""
+    target = workdir / graphs.MODEL
+    try:
+        target.symlink_to(source.path.resolve())
+    except OSError:
+        shutil.copyfile(source.path, target)
 
 
 def staying(source: Path) -> Callable[[str], bool]:
     """Which files of a model need not be written again: those that the store keeps."""
     kept = is_beside_content(source)
     return lambda location: kept and content_at(location) is not None
+
+
+def forget_domains(model: ir.Model, declared: Container[str]) -> None:
+    """onnxruntime declares every domain it has operators for."""
+    used = {node.domain for node in every_node(model)}
+    for domain in set(model.opset_imports) - used - {""}:
+        if domain not in declared:
+            del model.opset_imports[domain]
 
 
 def forget_origin(model: ir.Model) -> None:

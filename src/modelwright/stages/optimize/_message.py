@@ -115,9 +115,9 @@ def _dedupe(model: onnx.ModelProto, data: Path) -> int:
     for tensor in model.graph.initializer:
         if tensor.data_type == onnx.TensorProto.STRING or tensor.name in inputs:
             continue
-        key = tensor.data_type, tuple(tensor.dims), _content(tensor, data, _HEAD)
+        key = tensor.data_type, tuple(tensor.dims), content(tensor, data, _HEAD)
         alike = seen.setdefault(key, [])
-        twin = next((other for other in alike if _content(other, data) == _content(tensor, data)), None)
+        twin = next((other for other in alike if content(other, data) == content(tensor, data)), None)
         if twin is None:
             alike.append(tensor)
         else:
@@ -245,11 +245,11 @@ def _keep_weights(model: onnx.ModelProto, weights: list[onnx.TensorProto]) -> No
     model.graph.initializer.extend(weights)
 
 
-def _content(tensor: onnx.TensorProto, data: Path, most: int | None = None) -> bytes:
+def content(tensor: onnx.TensorProto, data: Path, most: int | None = None) -> bytes:
     """The bytes of a weight, or the first of them."""
     if not is_external(tensor):
-        content: bytes = tensor.raw_data
-        return content[:most]
+        whole: bytes = tensor.raw_data
+        return whole[:most]
     location, span = data_range(tensor)
     with (data / location).open("rb") as file:
         file.seek(span.offset)

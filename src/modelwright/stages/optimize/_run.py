@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from modelwright._disk import native_writes
-from modelwright.stages.optimize._files import copy_source, read_source, staying
+from modelwright.stages.optimize._files import copy_source, keep_source, read_source, staying
 from modelwright.stages.optimize._inventory import Snapshot
 from modelwright.stages.optimize._refuse import refuse
 from modelwright.stages.optimize._table import find_pass, resolve_passes
@@ -32,12 +32,14 @@ def run_optimize(model: str, workdir: str, params: OptimizeParams) -> OptimizeOu
     bench = WorkingModel(source)
     stays = staying(source.path)
     if names or params.fix_dims or params.opset is not None:
-        del source
         with scratch_folder(folder) as scratch:
             _work(bench, names, params, scratch)
             after, opset = bench.found, bench.opset
             progress("write the optimized model", 0.9)
-            bench.write(folder, stays)
+            if not source.external and bench.is_still(source):
+                keep_source(source, folder)
+            else:
+                bench.write(folder, stays)
     else:
         after, opset = before, bench.opset
         copy_source(source, folder)

@@ -56,7 +56,7 @@ class OptimizeOutcome:
 
 OPTIMIZE = Stage(
     name="optimize",
-    version="8",
+    version="9",
     params=OptimizeParams,
     outcome=OptimizeOutcome,
     task=RemoteTask("modelwright.stages.optimize._run:run_optimize"),

@@ -13,7 +13,7 @@ from modelwright.errors import InputError
 from modelwright.stages.optimize import _message as messages
 from modelwright.stages.optimize._at_once import OptimizedAtOnce, at_once, inserted_casts
 from modelwright.stages.optimize._edits import edit_of
-from modelwright.stages.optimize._files import SourceModel, forget_origin, objects, put_in_order
+from modelwright.stages.optimize._files import SourceModel, forget_domains, forget_origin, objects, put_in_order
 from modelwright.stages.optimize._interface import convert_opset, fix_dims, true_metadata
 from modelwright.stages.optimize._inventory import Snapshot, effect, every_node, operators_of, snapshot
 from modelwright.stages.optimize._ort import CARELESS, OrtRequest, optimize_bytes, step_aside
@@ -31,6 +31,7 @@ from modelwright.stages.optimize._trace import (
 )
 from modelwright.stages.optimize._transformers import fuse, loaded_proto
 from modelwright.stages.optimize._types import OptimizeParams, PassEffect
+from modelwright.stages.optimize._unchanged import say_the_same
 from modelwright.stages.optimize._without_weights import nodes_of, with_weights, without_weights
 
 if TYPE_CHECKING:
@@ -78,6 +79,12 @@ class WorkingModel:
         if self._message is None:
             return self.model.opset_imports.get("", 0)
         return next((item.version for item in self._message.opset_import if item.domain in ("", "ai.onnx")), 0)
+
+    def is_still(self, source: SourceModel) -> bool:
+        """Whether it says what its source says, as far as messages of one level tell."""
+        if any(step.fired for step in self.steps):
+            return False
+        return say_the_same(self._as_message(), source.message(), self._folder)
 
     def write(self, folder: Path, stays: Callable[[str], bool]) -> None:
         """Uses the model up."""
@@ -155,9 +162,10 @@ class WorkingModel:
         self.steps.append(effect(ORT_IMPORT, before, imported.found, fired=before.ops != imported.found.ops))
         full, output = ir.to_proto(with_weights(imported, self.model)).SerializeToString(), scratch / "ort.onnx"
         log = scratch / "log.txt"
-        large = graphs.needs_data_file(self.model)
+        large, declared = graphs.needs_data_file(self.model), set(self.model.opset_imports)
         self._model = None
         self._model = self._optimized(full, output, request, log, large=large)
+        forget_domains(self._model, declared)
         step_aside(self._model, [name for name in self._model.graph.initializers if name not in imported.names])
         self.session_seconds = time.perf_counter() - began
         if casts := inserted_casts(value.name or "" for node in every_node(self._model) for value in node.outputs):
