@@ -3,7 +3,8 @@
     python -m bench.scale [ROW ...]
 
 Each row runs our command and the bare call in turns, in fresh processes; rows are kept in bench/results/scale.json as
-they come. Bare calls are onnxruntime's (and, for placement and compiling, onnxruntime with Qualcomm's plugin).
+they come, each with the machine it was measured on. Bare calls are onnxruntime's (and, for placement and compiling,
+onnxruntime with Qualcomm's plugin).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from bench.scale._places import Row
 from bench.scale._samples import evaluation
 from bench.scale._store import store
 from bench.scale._weights import eight, external, int4, streams
-from bench.written import read, write
+from bench.written import environment, read, write
 
 ROWS: Mapping[str, Callable[[], Row]] = {
     "external": external,
@@ -43,6 +44,7 @@ def run(names: Sequence[str] = ()) -> Row:
     for name in names or ROWS:
         row = ROWS[name]()
         row["met"] = _met(row)
+        row["measured"] = {key: value for key, value in environment().items() if key in ("date", "machine", "cpus")}
         print(name, json.dumps(row, indent=1), flush=True)
         # Read again each time: another row may have come to its end meanwhile.
         found = {**{name: row for name, row in read("scale").items() if name in ROWS}, name: row}

@@ -13,6 +13,7 @@ from typing import Any
 import onnx
 from onnxruntime.quantization import base_quantizer, onnx_model, quant_utils
 
+from modelwright.graph import names_read
 from modelwright.stages.quantize._order import drop_named
 
 _PACKAGE = "onnxruntime.quantization"
@@ -66,6 +67,9 @@ class IndexedModel(onnx_model.ONNXModel):  # type: ignore[misc]
             self._gone.add(tensor.name)
 
     def clean_initializers(self) -> Any:
+        graph = self.model.graph
+        read = {name for node in graph.node for name in names_read(node)}.union(value.name for value in graph.output)
+        self._gone.update(tensor.name for tensor in graph.initializer if tensor.name not in read)
         self._sweep()
         self._nodes_counted = -1
         return super().clean_initializers()
