@@ -3,7 +3,8 @@
     python -m bench.scale [ROW ...]
 
 Each row runs our command and the bare call in turns, in fresh processes; rows are kept in bench/results/scale.json as
-they come, each with the machine it was measured on. Bare calls are onnxruntime's (and, for placement and compiling,
+they come, each with the machine it was measured on (`elsewhere` is
+what others had). Bare calls are onnxruntime's (and, for placement and compiling,
 onnxruntime with Qualcomm's plugin).
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from bench.scale._compile import compiling
 from bench.scale._decoder import decoder
@@ -44,12 +46,27 @@ def run(names: Sequence[str] = ()) -> Row:
     for name in names or ROWS:
         row = ROWS[name]()
         row["met"] = _met(row)
-        row["measured"] = {key: value for key, value in environment().items() if key in ("date", "machine", "cpus")}
+        row["measured"] = _here()
         print(name, json.dumps(row, indent=1), flush=True)
         # Read again each time: another row may have come to its end meanwhile.
-        found = {**{name: row for name, row in read("scale").items() if name in ROWS}, name: row}
+        found = {name: row for name, row in read("scale").items() if name in ROWS}
+        row["elsewhere"] = _elsewhere(found.get(name), row["measured"]["machine"])
+        found[name] = row
         write("scale", found)
     return found
+
+
+def _here() -> Row:
+    """CPUs differ: one without instructions for SHA-256 takes as long to hash a model as to optimize it."""
+    flags = next((line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags")), "")
+    about = {key: value for key, value in environment().items() if key in ("date", "machine", "cpus")}
+    return {**about, "sha_instructions": "sha_ni" in flags.split()}
+
+
+def _elsewhere(before: Row | None, machine: str) -> list[Row]:
+    """The last result of every other machine."""
+    known = [*before.pop("elsewhere", []), before] if before else []
+    return [row for row in known if row["measured"]["machine"] != machine]
 
 
 def _met(row: Row) -> bool:

@@ -10,6 +10,13 @@ if sys.argv[3] == "external":
     options.add_session_config_entry("session.optimized_model_external_initializers_min_size_in_bytes", "1024")
 ort.InferenceSession(sys.argv[1], options, providers=["CPUExecutionProvider"])
 """
+# Not a part of any bare call: what the content of a model costs to know it by, once, on this CPU.
+HASH = """
+import hashlib, sys
+for name in sys.argv[1:]:
+    with open(name, "rb") as file:
+        hashlib.file_digest(file, "sha256")
+"""
 QUANTIZE = """
 import sys, numpy as np
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static

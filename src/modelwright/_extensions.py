@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
-import os
-import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from modelwright._installed import metadata_folders
 from modelwright._lazy import lazy
 from modelwright.errors import ExecutionError
 
@@ -70,18 +69,12 @@ def broken_extension(found: EntryPoint, cause: str) -> ExecutionError:
 
 @functools.cache
 def _entry_point_files() -> tuple[str, ...]:
-    """What is installed, as text. importlib.metadata costs as much as the interpreter, and most have no extension."""
+    """What is installed, as text: most have no extension."""
     found = []
-    for folder in dict.fromkeys(place or "." for place in sys.path):
+    for folder in metadata_folders():
         try:
-            names = os.listdir(folder)  # noqa: PTH208 - pathlib is not free either
-        except OSError:
+            with open(f"{folder}/entry_points.txt", encoding="utf-8") as file:  # noqa: PTH123 - pathlib is not free
+                found.append(file.read())
+        except (OSError, ValueError):
             continue
-        for name in names:
-            if name.endswith((".dist-info", ".egg-info")):
-                try:
-                    with open(f"{folder}/{name}/entry_points.txt", encoding="utf-8") as file:  # noqa: PTH123
-                        found.append(file.read())
-                except (OSError, ValueError):
-                    continue
     return tuple(found)

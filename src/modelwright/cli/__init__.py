@@ -13,7 +13,7 @@ def main() -> None:
     """Entry point of the `wright` command."""
     _streams.prepare()
     # Nothing that is imported becomes garbage: looking for some after every 700 objects is a tenth of a short command.
-    gc.set_threshold(50_000)
+    gc.set_threshold(200_000)
     words = sys.argv[1:]
     completing = "_WRIGHT_COMPLETE" in os.environ
     if not completing and (not words or (len(words) == 1 and words[0] in HELP_FLAGS)):

@@ -24,13 +24,14 @@ Line = TypeVar("Line", bound="StatusLine")
 
 
 class StatusLine:
-    """Takes progress, and shows it while it is entered; a quiet one shows nothing."""
+    """Takes progress, and shows it while it is entered; not a quiet one, nor where lines cannot change."""
 
     _within = ""
     _since = 0.0
 
     def __init__(self, console: rich.console.Console, *, quiet: bool) -> None:
         spinner = "line" if console.options.ascii_only else "dots"
+        quiet = quiet or not console.is_terminal
         self._status = None if quiet else console.status(rich.text.Text("starting"), spinner=spinner)
 
     def __enter__(self: Line) -> Line:
@@ -64,7 +65,7 @@ class KeptLines(StatusLine):
     _said = -math.inf
 
     def __init__(self, console: rich.console.Console, keep: Callable[[str], None], *, quiet: bool) -> None:
-        super().__init__(console, quiet=quiet or not console.is_terminal)
+        super().__init__(console, quiet=quiet)
         self._keep = keep
 
     def __call__(self, progress: Progress) -> None:
