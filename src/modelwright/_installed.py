@@ -22,11 +22,11 @@ _DIST, _EGG = ".dist-info", ".egg-info"
 def installed(distribution: str) -> str | None:
     """The version of a package; what is installed does not change under a running command."""
     wanted = _plain(distribution)
-    for folder in metadata_folders():
-        name = os.path.basename(folder)  # noqa: PTH119 - pathlib is not free
-        if name.endswith(_DIST) and _plain(name.partition("-")[0]) == wanted and (version := _version(folder)):
-            return version
-    try:
+    alike = [folder for folder in metadata_folders() if _plain(_name(folder)) == wanted]
+    found = next((version for folder in alike if folder.endswith(_DIST) and (version := _version(folder))), None)
+    if found is not None or not (alike or any(map(os.path.isfile, sys.path))):
+        return found
+    try:  # an egg, or what an archive on the path holds
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:
         return None
@@ -48,6 +48,10 @@ def _listed(places: tuple[str, ...]) -> tuple[str, ...]:
             continue
         found += [f"{folder}/{name}" for name in names if name.endswith((_DIST, _EGG))]
     return tuple(found)
+
+
+def _name(folder: str) -> str:
+    return folder.rpartition("/")[2].removesuffix(_DIST).removesuffix(_EGG).partition("-")[0]
 
 
 def _plain(name: str) -> str:

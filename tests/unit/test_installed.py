@@ -1,6 +1,7 @@
 """The version of a package, read cheaply, is the one that Python would give."""
 
 import importlib.metadata
+import zipfile
 
 import pytest
 
@@ -36,6 +37,14 @@ def test_what_is_listed_in_another_way_is_found_too(tmp_path, monkeypatch) -> No
     (tmp_path / "old_way-3.0.egg-info" / "PKG-INFO").write_text("Metadata-Version: 1.0\nName: old-way\nVersion: 3.0\n")
     monkeypatch.syspath_prepend(tmp_path)
     assert installed("old-way") == "3.0"
+
+
+def test_what_an_archive_holds_is_found_too(tmp_path, monkeypatch) -> None:
+    archive = tmp_path / "app.zip"
+    with zipfile.ZipFile(archive, "w") as opened:
+        opened.writestr("zipped_up-4.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: zipped-up\nVersion: 4.0\n")
+    monkeypatch.syspath_prepend(archive)
+    assert installed("zipped-up") == importlib.metadata.version("zipped-up") == "4.0"
 
 
 def test_a_folder_without_its_version_does_not_hide_the_package(tmp_path, monkeypatch) -> None:
