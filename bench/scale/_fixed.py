@@ -25,7 +25,7 @@ def small() -> Row:
     with place() as here:
         model = heavy(here.folder / "model.onnx", 100)
         bare, ours = in_turns(
-            lambda: here.bare(OPTIMIZE, model, here.folder / "optimized.onnx", "inside"), lambda: _built(here, model), 3
+            lambda: here.bare(OPTIMIZE, model, here.folder / "optimized.onnx", "inside"), lambda: _built(here, model)
         )
         hashed = min(here.bare(HASH, model).cpu_s for _ in range(3))
         return {**beside(ours, bare), "sha256_cpu_s": round(hashed, 2), "limits": {"cpu_ratio": 2.0}}

@@ -9,6 +9,7 @@ that the system could not have taken back from all of them together (looked at a
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import resource
@@ -43,12 +44,11 @@ def _watch(root: int, held: list[int], over: threading.Event) -> None:
 def _tree(root: int) -> list[int]:
     found = [root]
     for process in found:
-        # Each thread has its own children.
-        for children in Path(f"/proc/{process}/task").glob("*/children"):
-            try:
-                found += map(int, children.read_text().split())
-            except OSError:
-                continue
+        # Processes and threads end while they are looked at. Each thread has its own children.
+        with contextlib.suppress(OSError):
+            for thread in os.listdir(f"/proc/{process}/task"):  # noqa: PTH208 - a glob raises halfway
+                with contextlib.suppress(OSError):
+                    found += map(int, Path(f"/proc/{process}/task/{thread}/children").read_text().split())
     return found
 
 

@@ -88,3 +88,15 @@ def test_few_of_them_stay_as_they_are_written():
     model = stored(*CASES["uint8, one scale"])
     weights_as_floats(model)
     assert operators(model) == ["DequantizeLinear", "Add"]
+
+
+@pytest.mark.usefixtures("always")
+def test_a_model_with_sparse_weights_is_left_as_it_is():
+    """They would not be in the graph that is made of the rest."""
+    model = stored(np.ones((2, 2), np.int8), 0.5, None, {})
+    values = numpy_helper.from_array(np.array([3.0], np.float32), "e")
+    places = numpy_helper.from_array(np.array([0], np.int64), "p")
+    model.graph.sparse_initializer.append(helper.make_sparse_tensor(values, places, [2, 2]))
+    before = model.SerializeToString()
+    weights_as_floats(model)
+    assert model.SerializeToString() == before
