@@ -96,7 +96,7 @@ def _label(
     if not quantized:
         return f"mixed({_list(weights, 'elements', '')}, {_list(activations, 'tensors', 'a')})", None
     if not activations:
-        return None, "the weights are quantized with scales that are computed while the model runs"
+        return None, "the weights are quantized, and the graph does not tell how wide what they are multiplied with is"
     return _quantized_label(weights, quantized, activations, share), None
 
 

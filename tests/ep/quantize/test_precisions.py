@@ -100,8 +100,10 @@ def test_four_bit_weights_are_four_bit_and_w4a16_has_half_activations(tmp_path, 
 def test_a_model_without_matmul_cannot_be_labelled_int4(tmp_path):
     work = tmp_path / "work"
     work.mkdir()
-    with pytest.raises(InputError, match="label is not true"):
+    with pytest.raises(InputError, match="label is not true") as caught:
         run_quantize(saved(conv_net(), tmp_path), str(work), QuantizeParams("int4"), None)
+    assert "w8a8 reaches convolutions" in caught.value.fix
+    assert "int4" not in caught.value.fix
 
 
 def test_positions_that_are_added_to_a_small_transformer_leave_its_label_true(tmp_path):

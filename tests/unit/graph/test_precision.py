@@ -238,4 +238,22 @@ def test_scales_computed_at_run_time_leave_the_activations_unknown(tmp_path: Pat
     proto.graph.node.insert(0, node)
     found = precision_of(proto, tmp_path)
     assert found.label is None
-    assert "scales" in (found.reason or "")
+    assert "does not tell how wide" in (found.reason or "")
+
+
+TABLE = (("table", (50, 8)), ("w", (8, 8)))
+
+
+def test_rows_of_a_quantized_table_that_are_multiplied_as_they_are_have_stored_scales(tmp_path: Path) -> None:
+    """As onnxruntime's dynamic quantization writes a product right behind a table; a computed scale was told."""
+    nodes = [
+        helper.make_node("Gather", ["table", "i"], ["rows"]),
+        helper.make_node("MatMulInteger", ["rows", "w"], ["y"]),
+    ]
+    weights = [numpy_helper.from_array(np.ones(shape, np.uint8), name) for name, shape in TABLE]
+    proto = models.model(
+        nodes, [models.value("i", TensorProto.INT64, [3])], [models.value("y", TensorProto.INT32)], weights
+    )
+    found = precision_of(proto, tmp_path)
+    assert found.label is None
+    assert "does not tell how wide" in (found.reason or "")

@@ -39,6 +39,12 @@ _REDUCED = frozenset(
     }
 )
 _PRODUCTS = frozenset({"Gemm", "MatMul"})
+_REACHES_MORE = {
+    "fp16": "fp32 changes nothing",
+    "static": "fp16 takes every weight",
+    "dynamic": "w8a8 reaches convolutions and tables too, fp16 every weight",
+    "int4": "w8a8 reaches convolutions and tables too, fp16 every weight",
+}
 _PLUMBING = frozenset({*_PAIRS, "DynamicQuantizeLinear", "Cast"})
 
 
@@ -62,12 +68,12 @@ def require_true_label(
         return _require_half(precision, params)
     own = {item.dtype for item in params.overrides}
     quantized = tuple(item for item in precision.weights if item.quantized and item.dtype not in own)
-    _require_share(precision, quantized, first.weight_bits, "weights")
+    _require_share(precision, quantized, first.weight_bits, first.kind, "weights")
     if narrow is not None:
         _require_narrow(precision, narrow, _activation_bits(steps))
     else:
         activations = tuple(item for item in precision.activations if item.dtype not in own)
-        _require_share(precision, activations, _activation_bits(steps), "activations", by="tensors")
+        _require_share(precision, activations, _activation_bits(steps), first.kind, "activations", by="tensors")
     share = precision.quantized_share or 0.0
     note = f"{share:.0%} of the weight elements are quantized; the rest stays float"
     narrowed = params.op_types or params.nodes_to_exclude or kept_float
@@ -75,7 +81,7 @@ def require_true_label(
         raise InputError(
             f"the label is not true: {note}",
             cause=f"the produced graph measures as {precision.label or precision.reason}",
-            fix="Choose a precision that reaches the rest (int4 and dynamic reach MatMul, static also Conv), "
+            fix=f"Choose a precision that reaches the rest ({_REACHES_MORE[first.kind]}), "
             "or name the operators in op_types to say that a part is enough.",
         )
     return (note,) if share < _NEARLY_ALL else ()
@@ -185,10 +191,10 @@ def tally(model: onnx.ModelProto) -> tuple[ReducedOps, ...]:
 def _require_half(precision: Precision, params: QuantizeParams) -> tuple[str, ...]:
     """What the request itself keeps in float32 does not make the label a lie; it is said."""
     if not (params.op_types_float or params.nodes_to_exclude):
-        _require_share(precision, precision.weights, STEPS["fp16"].weight_bits, "weights")
+        _require_share(precision, precision.weights, STEPS["fp16"].weight_bits, "fp16", "weights")
         return ()
     halves = tuple(item for item in precision.weights if item.dtype == "float16")
-    _require_share(precision, halves, STEPS["fp16"].weight_bits, "weights")
+    _require_share(precision, halves, STEPS["fp16"].weight_bits, "fp16", "weights")
     total = sum(item.elements for item in precision.weights)
     share = sum(item.elements for item in halves) / total
     return (f"{share:.0%} of the weight elements are float16; the request keeps the rest as it is",)
@@ -202,7 +208,7 @@ def _activation_bits(steps: tuple[Step, ...]) -> int:
 
 
 def _require_share(
-    precision: Precision, shares: Iterable[TypeShare], bits: int, what: str, by: str = "elements"
+    precision: Precision, shares: Iterable[TypeShare], bits: int, kind: str, what: str, by: str = "elements"
 ) -> None:
     counts: Counter[int] = Counter()
     for item in shares:
@@ -214,7 +220,7 @@ def _require_share(
     raise InputError(
         f"the label is not true: the {what} are not {bits}-bit",
         cause=f"the produced graph measures as {precision.label or precision.reason} ({what}: {found})",
-        fix="Unfuse operators the quantizer does not know, or choose a precision that this model can have.",
+        fix=f"Unfuse operators the quantizer does not know, or choose another precision ({_REACHES_MORE[kind]}).",
     )
 
 
