@@ -21,7 +21,7 @@ else:
     stores = lazy("modelwright.store")
     report = lazy("modelwright.report.store")
 
-_SHOWN = 1000
+_SHOWN = 100
 
 
 @click.group("cache", cls=CommandGroup)
@@ -46,7 +46,7 @@ def path(out: Output) -> None:
 def ls(every: bool, out: Output) -> None:
     """What the store holds, least recently used first."""
     with stores.Store() as store:
-        found = {"entries": store.entries() if every else store.entries()[-_SHOWN:], "stats": store.stats()}
+        found = {"entries": store.entries(None if every else _SHOWN), "stats": store.stats()}
         out.answer("cache ls", found, report.render_entries)
 
 

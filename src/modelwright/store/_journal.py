@@ -12,6 +12,7 @@ import json
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,7 @@ else:
     sqlite3 = lazy("sqlite3")
 
 _ENTRY = "SELECT key, stage, label, manifest, size, created, roles FROM entries"
+_CREATED = 5  # its place among them
 _IS_RECORD = f"stage LIKE '{RECORD}%'"
 
 
@@ -86,11 +88,13 @@ class Journal:
         rows = self._rows(f"{_ENTRY} WHERE key = ?", (key,))
         return self._entry(rows[0]) if rows else None
 
-    def entries(self, *, records: bool = False) -> list[Entry]:
-        """What can be made again, least recently used first; with `records`, what cannot."""
+    def entries(self, *, records: bool = False, last: int | None = None) -> list[Entry]:
+        """What can be made again, least recently used first; with `records`, what cannot; the `last` so many."""
         rows, uses = self._rows(f"{_ENTRY} WHERE {'' if records else 'NOT '}{_IS_RECORD}"), self.marks.uses()
-        found = [_entry(row, uses.get(row[0], 0.0)) for row in rows]
-        return sorted(found, key=lambda entry: (entry.last_used, entry.key.digest))
+        used = [(max(row[_CREATED], uses.get(row[0], 0.0)), row[0], row) for row in rows]
+        used.sort(key=itemgetter(0, 1))
+        first = 0 if last is None else max(0, len(used) - last)
+        return [_entry(row, when) for when, _, row in used[first:]]
 
     def count(self) -> tuple[int, int]:
         """How many entries can be made again, and how many cannot."""
@@ -99,8 +103,8 @@ class Journal:
 
     def weight(self) -> tuple[int, int]:
         """How many blobs entries need, and what they take."""
-        query = "SELECT count(*), coalesce(sum(size), 0) FROM blobs WHERE digest IN (SELECT digest FROM refs)"
-        ((blobs, size),) = self._rows(query)
+        needed = "EXISTS (SELECT 1 FROM refs WHERE refs.digest = blobs.digest)"
+        ((blobs, size),) = self._rows(f"SELECT count(*), coalesce(sum(size), 0) FROM blobs WHERE {needed}")
         return blobs, size
 
     def records(self, stage: str | None, since: float, wanted: Mapping[str, str]) -> list[Entry]:

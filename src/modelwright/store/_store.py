@@ -276,9 +276,9 @@ class Store:
 
     # looking and cleaning
 
-    def entries(self) -> tuple[Entry, ...]:
-        """Every entry, least recently used first."""
-        return tuple(self._session().journal.entries())
+    def entries(self, last: int | None = None) -> tuple[Entry, ...]:
+        """Every entry, least recently used first; or only the `last` so many."""
+        return tuple(self._session().journal.entries(last=last))
 
     def find(self, text: str) -> Entry:
         """The entry whose key begins with `text` (or is labelled so); a near miss is named in the error."""
