@@ -48,3 +48,21 @@ def test_an_unknown_key_is_a_usage_error_that_names_the_nearest(wright, artifact
 
 def test_everything_lives_under_one_variable(wright, tmp_path):
     assert wright("cache", "path").out.strip() == str(tmp_path / "home")
+
+
+def test_of_many_entries_the_last_hundred_are_shown_and_the_others_counted(wright, tmp_path):
+    source = tmp_path / "made.bin"
+    source.write_bytes(b"made")
+    with Store(tmp_path / "home/store") as store:
+        for number in range(103):
+            key = stage_key(stage="made", version="1", libraries={}, inputs={}, params={"n": number})
+            store.put({"made.bin": source}, key=key, roles={"made.bin": "weights"}, label=f"number-{number}")
+    listed = wright("cache", "ls").out
+    assert "3 that were used before these; --all shows them" in listed
+    assert "103 entries" in listed
+    assert listed.count("number-") == 100
+    assert wright("cache", "ls", "--all").out.count("number-") == 103
+    planned = wright("cache", "prune", "--older-than", "0s", "--dry-run").out
+    assert "3 that were used before these; --json names all" in planned
+    assert planned.count("number-") == 100
+    assert "would remove 103 entries" in planned

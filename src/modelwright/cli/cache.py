@@ -21,8 +21,6 @@ else:
     stores = lazy("modelwright.store")
     report = lazy("modelwright.report.store")
 
-_SHOWN = 100
-
 
 @click.group("cache", cls=CommandGroup)
 def command() -> None:
@@ -41,12 +39,12 @@ def path(out: Output) -> None:
 
 
 @command.command("ls")
-@click.option("--all", "every", is_flag=True, help=f"Every entry, not only the {_SHOWN} used last.")
+@click.option("--all", "every", is_flag=True, help="Every entry, not only the hundred used last.")
 @output_options
 def ls(every: bool, out: Output) -> None:
     """What the store holds, least recently used first."""
     with stores.Store() as store:
-        found = {"entries": store.entries(None if every else _SHOWN), "stats": store.stats()}
+        found = {"entries": store.entries(None if every else report.SHOWN), "stats": store.stats()}
         out.answer("cache ls", found, report.render_entries)
 
 

@@ -19,6 +19,9 @@ else:
     rich = lazy("rich")
 
 
+SHOWN = 100  # of what may be a hundred thousand
+
+
 def render_entries(found: Mapping[str, Any], console: rich.console.Console) -> None:
     entries, stats = found["entries"], found["stats"]
     if stats.entries > len(entries):
@@ -67,7 +70,10 @@ def render_verification(report: VerifyReport, console: rich.console.Console) -> 
 
 
 def render_gc(report: GcReport, console: rich.console.Console) -> None:
-    for entry in report.removed:
+    before = len(report.removed) - SHOWN
+    if before > 0:
+        console.print(f"  … {before} that were used before these; --json names all", soft_wrap=True)
+    for entry in report.removed[max(0, before) :]:
         console.print(
             f"  {entry.key.digest[:12]} {entry.key.stage} {entry.label} {human_bytes(entry.size)}",
             soft_wrap=True,
