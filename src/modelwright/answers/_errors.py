@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import tomllib
-from importlib import resources
+from pathlib import Path
 
 from modelwright._dataclass import dataclass
 from modelwright._typed import typed
@@ -37,7 +37,7 @@ class ErrorText:
 @functools.cache
 def error_texts() -> tuple[ErrorText, ...]:
     """The first that is found in a line is what the line says."""
-    text = resources.files("modelwright.answers").joinpath("errors.toml").read_text("utf-8")
+    text = Path(__file__).with_name("errors.toml").read_text("utf-8")
     return tuple(typed(ErrorText, entry, strict=True) for entry in tomllib.loads(text)["error"])
 
 

@@ -9,7 +9,6 @@ import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -147,7 +146,7 @@ def shipped_findings() -> tuple[KbFinding, ...]:
 
 
 def _table(name: str) -> Iterator[KbFinding]:
-    text = resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+    text = Path(__file__).with_name(name).read_text(encoding="utf-8")
     table = tomllib.loads(text)
     origin = table.pop("origin")
     for key, row in table.items():

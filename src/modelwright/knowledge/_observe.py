@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator, Mapping
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ class Evidence:
 
     def __init__(self, store: Store | None = None, shipped: Path | None = None) -> None:
         self._store = store
-        self._shipped = shipped or Path(str(resources.files(__package__).joinpath(_EVIDENCE)))
+        self._shipped = shipped or Path(__file__).with_name(_EVIDENCE)
         self._problems: dict[str, str] = {}
 
     def record(self, name: str) -> Record[Any] | None:

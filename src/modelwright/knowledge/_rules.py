@@ -6,7 +6,7 @@ import functools
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
-from importlib import resources
+from pathlib import Path
 from typing import ClassVar, Literal
 
 from modelwright._dataclass import dataclass
@@ -133,7 +133,7 @@ def rules(base: KnowledgeBase) -> tuple[Rule, ...]:
 
 @functools.cache
 def shipped_rules() -> tuple[Rule, ...]:
-    text = resources.files(__package__).joinpath("rules.toml").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("rules.toml").read_text(encoding="utf-8")
     return read_rules(text, "rules.toml")
 
 

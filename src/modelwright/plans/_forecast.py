@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from modelwright._dataclass import dataclass
+from modelwright._lazy import lazy
 from modelwright.store import Artifact, Store
+
+if TYPE_CHECKING:
+    import statistics
+else:
+    statistics = lazy("statistics")
 
 _RUNS = 50
 _NEAREST = 5

@@ -6,7 +6,7 @@ import functools
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import field
-from importlib import resources
+from pathlib import Path
 from typing import Any, Literal
 
 from modelwright._dataclass import dataclass
@@ -99,7 +99,7 @@ class Catalogue:
 
 @functools.cache
 def catalogue() -> Catalogue:
-    text = resources.files("modelwright.targets").joinpath("eps.toml").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("eps.toml").read_text(encoding="utf-8")
     data = tomllib.loads(text)
     ours = tuple(_provider(row) for row in data["ep"])
     return Catalogue(data["policy_version"], (*ours, *_from_outside(ours)), data["isa"])

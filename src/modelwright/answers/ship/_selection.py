@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from importlib import resources
+from pathlib import Path
 
 from modelwright.answers.ship._types import ShippedVariant
 
@@ -32,4 +32,4 @@ def _lines(variant: ShippedVariant) -> Iterator[tuple[str, ...]]:
 
 def selector(name: str) -> bytes:
     """The source of a selector, as it goes into every package."""
-    return resources.files("modelwright.answers.ship").joinpath("selectors", name).read_bytes()
+    return (Path(__file__).with_name("selectors") / name).read_bytes()

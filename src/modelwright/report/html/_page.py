@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Literal
 
 from modelwright._dataclass import dataclass
@@ -147,4 +147,4 @@ def _library(name: str) -> str:
 
 @cache
 def _file(name: str) -> str:
-    return resources.files("modelwright.report.html").joinpath(name).read_text("utf-8")
+    return (Path(__file__).parent / name).read_text("utf-8")

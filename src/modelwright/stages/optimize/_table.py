@@ -6,7 +6,7 @@ import functools
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
-from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from modelwright._dataclass import dataclass
@@ -84,7 +84,7 @@ def outside_pass(name: str) -> PassExtension:
 
 @functools.cache
 def _ours() -> tuple[Pass, ...]:
-    text = resources.files(__package__).joinpath("passes.toml").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("passes.toml").read_text(encoding="utf-8")
     return tuple(_row(name, columns) for name, columns in tomllib.loads(text).items())
 
 
