@@ -48,6 +48,9 @@ _TAGS = (
 """Since version 2: what records are found by."""
 _STAGES = ("CREATE INDEX entries_by_stage ON entries (stage, created)",)
 """Since version 3: the newest of a stage."""
+_CACHE_KIB = 64 << 10
+"""Of the journal's pages: with SQLite's own 2 MiB a sweep of a hundred thousand entries reads most of them again and
+again. Who looks up a few keys never fills it."""
 _SCANNED_BYTES = 16 << 20
 """A larger journal is not read through whenever it is opened: damage is then found by who comes upon it."""
 _SCANS = (
@@ -119,6 +122,7 @@ def _connect_sound(root: Path) -> sqlite3.Connection:
                     _create(connection, Notes(root))
                 elif version < VERSION:
                     _upgrade(connection, version)
+        connection.execute(f"PRAGMA cache_size = {-_CACHE_KIB}")
         _check(connection, root)
     except BaseException:
         connection.close()
