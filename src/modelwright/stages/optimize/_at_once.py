@@ -61,12 +61,11 @@ def at_once(model: onnx.ModelProto, data: Path, scratch: Path, request: OrtReque
         return None
     source = _with_small_weights(model, data).SerializeToString()
     try:
-        made, said = _optimized(source, data, scratch, request, spare=not _repeats(rows))
+        made, new, said = _optimized(source, data, scratch, request, spare=not _repeats(rows))
     except InputError:
         if fits_one_file(model):
             raise
         return None
-    new = _rows(made)
     outputs = {(node.op_type, name) for node in new for name in node.output[:1]}
     if inserted_casts(name for _, name in outputs) or not only_passes_changed(request.names, said):
         return None
@@ -86,20 +85,22 @@ def _rows(model: onnx.ModelProto) -> list[_ReadNode]:
 
 def _optimized(
     source: bytes, data: Path, scratch: Path, request: OrtRequest, *, spare: bool
-) -> tuple[onnx.ModelProto, str]:
-    """What onnxruntime makes of it, and says. `spare`: without looking for equal expressions, which of thousands of
-    nodes takes longer than all other passes; where these left any, once more with it."""
+) -> tuple[onnx.ModelProto, list[_ReadNode], str]:
+    """What onnxruntime makes of it, the nodes of that, and what it says. `spare`: without looking for equal
+    expressions, which of thousands of nodes takes longer than all other passes; where these left any, once more
+    with it."""
     output, log = scratch / "once.onnx", scratch / "log"
     spare = spare and _SAME in request.names
     asked = request.only(name for name in request.names if name != _SAME) if spare else request
     optimize_bytes(source, data, output, asked, log=log)
     made, said = onnx.ModelProto.FromString(output.read_bytes()), log.read_text(errors="replace")
     output.unlink()
+    rows = _rows(made)
     if not spare:
-        return made, said
-    if _repeats(_rows(made)):
+        return made, rows, said
+    if _repeats(rows):
         return _optimized(source, data, scratch, request, spare=False)
-    return made, with_idle(said, _SAME)
+    return made, rows, with_idle(said, _SAME)
 
 
 def _repeats(rows: list[_ReadNode]) -> bool:

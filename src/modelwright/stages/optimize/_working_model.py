@@ -101,9 +101,9 @@ class WorkingModel:
 
     def declare(self, params: OptimizeParams) -> None:
         """What the parameters say about the interface, before any pass sees the graph."""
-        before, start = self.found, time.perf_counter()
+        start = time.perf_counter()
         if self._message is not None and graphs.freeze_weights(self._message):
-            self._note("freeze_weights", before, True, start)
+            self._note("freeze_weights", self.found, True, start)  # no node of it is another
         if params.fix_dims:
             before, start = self.found, time.perf_counter()
             changed = fix_dims(self.model, dict(params.fix_dims))
