@@ -160,7 +160,7 @@ class Supervisor:
             return
         self._held = _tree.usage(self._runner).rss_bytes
         if self._held > self._limit:
-            self._held = _tree.fair_rss_bytes(self._runner)
+            self._held = _tree.held_bytes(self._runner)
         if self._held > self._limit:
             self._kill("memory_limit")
         shortest, longest = _MEMORY_CHECK_S

@@ -47,10 +47,11 @@ def waits_for_cpu(runner: int) -> bool:
     return _LINUX and any(state == "R" for pid in descendants(runner) for state in _states(pid))
 
 
-def fair_rss_bytes(runner: int) -> int:
-    """Resident memory with shared pages counted once. Slower, so only asked when `usage` looks too high."""
+def held_bytes(runner: int) -> int:
+    """Memory that the system cannot take back: shared pages count once, those of mapped files not at all. Slower, so
+    only asked when `usage` looks too high."""
     if _LINUX:
-        return sum(map(_pss_bytes, _walk(os.getpid())))
+        return sum(map(_held_bytes, _walk(os.getpid())))
     return usage(runner).rss_bytes
 
 
@@ -105,9 +106,9 @@ def _rss_bytes(pid: int) -> int:
     return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") if fields else 0
 
 
-def _pss_bytes(pid: int) -> int:
-    found = re.search(r"^Pss:\s+(\d+) kB", _read(_PROC / str(pid) / "smaps_rollup"), re.MULTILINE)
-    return int(found[1]) * 1024 if found else _rss_bytes(pid)
+def _held_bytes(pid: int) -> int:
+    found = re.findall(r"^Pss_(?:Anon|Shmem):\s+(\d+) kB", _read(_PROC / str(pid) / "smaps_rollup"), re.MULTILINE)
+    return sum(map(int, found)) * 1024 if found else _rss_bytes(pid)
 
 
 def _read(path: Path) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import _thread
 import ctypes
 import errno
+import mmap
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from modelwright.errors import InputError, WrightError
@@ -220,6 +222,15 @@ def allocate(megabytes: int, hold: float = 0.0) -> int:
         time.sleep(0.001)
     time.sleep(hold)
     return len(blocks)
+
+
+@task
+def read_mapped(path: str, hold: float = 0.0) -> int:
+    """Every page of a file, through a mapping; how many bytes of it are resident at the end."""
+    with Path(path).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        count = sum(1 for place in range(0, len(mapped), mmap.PAGESIZE) if mapped[place] == 0)
+        time.sleep(hold)
+        return count * mmap.PAGESIZE
 
 
 @task

@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 import threading
 import time
 import uuid
@@ -78,6 +79,18 @@ def test_the_memory_of_grandchildren_counts() -> None:
     result = run(tasks.allocate_in_child.call(400), timeout=30, memory_limit=200 << 20)
     assert result.failure is not None
     assert result.failure.kind == "oom"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="others do not tell these pages apart")
+def test_pages_of_a_mapped_file_are_not_held(tmp_path: Path) -> None:
+    """As the weights that an exporter has written and reads again: the system takes them back when it needs to."""
+    path = tmp_path / "weights"
+    with path.open("wb") as file:
+        file.truncate(400 << 20)
+    result = run(tasks.read_mapped.call(str(path), hold=1.5), timeout=30, memory_limit=200 << 20)
+    assert result.unwrap() == 400 << 20
+    assert result.peak_rss_bytes is not None
+    assert result.peak_rss_bytes > 400 << 20
 
 
 def test_memory_under_the_limit_is_fine() -> None:
