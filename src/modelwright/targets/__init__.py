@@ -16,6 +16,7 @@ from modelwright.targets._catalogue import Catalogue, Device, ExecutionProvider,
 from modelwright.targets._energy import EnergyMeter, EnergyZone, energy_zones
 from modelwright.targets._host import Accelerator, Cpu, Host, read_cpu, read_host, usable_cpus
 from modelwright.targets._isa import on_this_host
+from modelwright.targets._native_output import captured_output
 from modelwright.targets._placement import (
     BoundaryCopy,
     EpShare,
@@ -115,6 +116,7 @@ __all__ = [
     "TraceProblem",
     "adapter_of",
     "bind",
+    "captured_output",
     "catalogue",
     "energy_zones",
     "explained",

@@ -24,7 +24,7 @@ from modelwright.targets._assignment import (
     strip_token,
 )
 from modelwright.targets._binding import NotBound, SessionSpec, bind
-from modelwright.targets._eplog import captured_output, failed_claim
+from modelwright.targets._native_output import captured_output, failed_claim
 from modelwright.targets._session import AssignedGroup, BoundSession, ModelBytes, SessionFacts, open_session
 from modelwright.targets._sizes import tensor_bytes
 from modelwright.targets._target import Target

@@ -42,6 +42,7 @@ class _Post:
     patience: float | None = None
     cpus: int | None = None
     told: float = 0.0
+    stacks: int = 2
 
 
 _post = _Post()
@@ -84,9 +85,12 @@ def _tell(what: str | None, fix: str) -> None:
         _post.channel.send(Inside(_post.number, what, fix))
 
 
-def serve_calls(channel: Channel, scratch: Scratch) -> None:
-    """Make calls until the parent is gone."""
+def serve_calls(channel: Channel, scratch: Scratch, stacks: int) -> None:
+    """Make calls until the parent is gone. `stacks` is a file descriptor of its own for where Python stands when it
+    crashes or hangs: a task may send 1 and 2 elsewhere for a while."""
     pid = os.getpid()
+    _post.stacks = stacks
+    faulthandler.enable(stacks)
     _post.channel = channel
     while (call := channel.receive()) is not None:
         _post.number = call.number
@@ -114,7 +118,7 @@ def _perform(call: Call, scratch: Scratch) -> Done:
 def _expect_end() -> None:
     """No supervisor can ask for a stack on Windows: it is printed by a timer, shortly before the time is over."""
     if _ASKED_BY_NOBODY and _post.patience is not None:
-        faulthandler.dump_traceback_later(max(_post.patience - 1.0, _post.patience / 2))
+        faulthandler.dump_traceback_later(max(_post.patience - 1.0, _post.patience / 2), file=_post.stacks)
 
 
 def _attempt(call: Call, scratch: Scratch) -> tuple[Payload | None, Failure | None, bytes | None]:

@@ -51,9 +51,8 @@ if sys.platform == "win32":
 
     def _serve_windows(plan: ChildPlan) -> None:
         """The parent supervises from outside, through a job object; the socket arrives on stdin."""
-        faulthandler.enable()
         channel = Channel(socket.fromshare(sys.stdin.buffer.read()), bytes.fromhex(plan.token))
-        serve_calls(channel, Scratch(plan.scratch))
+        serve_calls(channel, Scratch(plan.scratch), os.dup(2))
 
 else:
 
@@ -81,16 +80,15 @@ else:
         os.set_inheritable(plan.data, False)
         for target in (1, 2):
             os.dup2(printed, target)
-        os.close(printed)
-        _settle()
-        serve_calls(Channel(socket.socket(fileno=plan.data), bytes.fromhex(plan.token)), Scratch(plan.scratch))
+        _settle(printed)
+        channel = Channel(socket.socket(fileno=plan.data), bytes.fromhex(plan.token))
+        serve_calls(channel, Scratch(plan.scratch), printed)
         # The parent is gone: no teardown, native libraries are known to hang in theirs.
         os._exit(0)
 
-    def _settle() -> None:
-        """A crash prints the Python stack and leaves no core file in the user's folder."""
-        faulthandler.enable()
-        faulthandler.register(signal.SIGUSR1, all_threads=True)
+    def _settle(stacks: int) -> None:
+        """Whoever asks gets the Python stack; a crash leaves no core file in the user's folder."""
+        faulthandler.register(signal.SIGUSR1, stacks, all_threads=True)
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
         if sys.platform == "linux":
             with contextlib.suppress(OSError):

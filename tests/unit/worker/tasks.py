@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from modelwright.errors import InputError, WrightError
 from modelwright.worker import progress, task, user_code
@@ -42,6 +42,15 @@ def pid() -> int:
 @task
 def segfault() -> None:
     ctypes.string_at(0)
+
+
+@task
+def print_elsewhere_and(what: Literal["crash", "hang"], elsewhere: Path) -> None:
+    """As a task does that listens to native code."""
+    with elsewhere.open("wb") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    os.abort() if what == "crash" else time.sleep(600)
 
 
 @task

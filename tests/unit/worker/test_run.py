@@ -3,12 +3,13 @@ from __future__ import annotations
 import signal
 import sys
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from modelwright.errors import ExecutionError, InputError
 from modelwright.vocabulary import Progress
-from modelwright.worker import CallResult, Failure, Task, run, task
+from modelwright.worker import CallResult, Failure, Task, Worker, run, task
 from unit.worker import tasks
 
 
@@ -61,6 +62,18 @@ def test_a_segfault_is_a_crash_with_its_name_and_the_python_stack_in_the_log() -
     assert str(result.log) in raised.value.fix
     assert result.log is not None
     assert "in segfault" in result.log.read_text()
+
+
+@pytest.mark.parametrize("what", ["crash", "hang"])
+def test_the_python_stack_is_in_the_log_also_while_output_goes_elsewhere(
+    what: Literal["crash", "hang"], tmp_path: Path
+) -> None:
+    with Worker() as worker:
+        worker.run(tasks.pid.call(), timeout=60).unwrap()
+        result = worker.run(tasks.print_elsewhere_and.call(what, tmp_path / "elsewhere"), timeout=3)
+    assert result.log is not None
+    assert "in print_elsewhere_and" in result.log.read_text()
+    assert (tmp_path / "elsewhere").read_bytes() == b""
 
 
 @pytest.mark.parametrize(

@@ -89,11 +89,11 @@ def _optimized(
     """What onnxruntime makes of it, the nodes of that, and what it says. `spare`: without looking for equal
     expressions, which of thousands of nodes takes longer than all other passes; where these left any, once more
     with it."""
-    output, log = scratch / "once.onnx", scratch / "log"
+    output = scratch / "once.onnx"
     spare = spare and _SAME in request.names
     asked = request.only(name for name in request.names if name != _SAME) if spare else request
-    optimize_bytes(source, data, output, asked, log=log)
-    made, said = onnx.ModelProto.FromString(output.read_bytes()), log.read_text(errors="replace")
+    said = optimize_bytes(source, data, output, asked)
+    made = onnx.ModelProto.FromString(output.read_bytes())
     output.unlink()
     rows = _rows(made)
     if not spare:

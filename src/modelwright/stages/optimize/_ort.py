@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.errors import InputError
-from modelwright.stages.optimize._said import listening
 from modelwright.stages.optimize._table import Pass, find_pass, passes
-from modelwright.targets import new_options, one_line
+from modelwright.targets import captured_output, new_options, one_line
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -28,7 +26,7 @@ DATA_SUFFIX = ".data"
 CARELESS = ("gemm_input_shape", "gemm_output_shape")
 _LEVELS = {1: "ORT_ENABLE_BASIC", 2: "ORT_ENABLE_EXTENDED", 3: "ORT_ENABLE_ALL"}
 _SMALLEST_EXTERNAL = "1024"
-_INFO, _ERROR = 1, 3
+_INFO = 1
 # Transformers that are no passes of ours: other EPs only, training only, or superseded by a parameter of the stage.
 _NEVER = (
     "BiasDropoutFusion",
@@ -65,18 +63,13 @@ class OrtRequest:
         return OrtRequest(tuple(names), self.level)
 
 
-def optimize_bytes(
-    model: bytes, folder: Path, output: Path, request: OrtRequest, *, beside: bool = False, log: Path | None = None
-) -> None:
-    """Write `output` from a model in memory whose external data is in `folder`.
+def optimize_bytes(model: bytes, folder: Path, output: Path, request: OrtRequest, *, beside: bool = False) -> str:
+    """Write `output` from a model in memory whose external data is in `folder`; what onnxruntime says about its work.
 
     Weights that stay as they are are not written: `output` points into `folder` for them. `beside` writes all of them
-    into `output` + `.data` instead, for models whose changed weights might not fit into one file. `log` gets what
-    onnxruntime says about its work.
+    into `output` + `.data` instead, for models whose changed weights might not fit into one file.
     """
     options = _options(request, output)
-    if log is not None:
-        options.log_severity_level = _INFO
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
     if beside:
         options.add_session_config_entry(
@@ -86,7 +79,7 @@ def optimize_bytes(
             "session.optimized_model_external_initializers_min_size_in_bytes", _SMALLEST_EXTERNAL
         )
     try:
-        with contextlib.nullcontext() if log is None else listening(log):
+        with captured_output() as said:
             ort.InferenceSession(
                 model,
                 options,
@@ -100,13 +93,14 @@ def optimize_bytes(
             cause=one_line(error),
             fix="Ask `wright diagnose` about the model: it names the cause and tries what cures it.",
         ) from error
+    return said.text
 
 
 def _options(request: OrtRequest, output: Path) -> Any:
     options = new_options()
     options.optimized_model_filepath = str(output)
     options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, _LEVELS[request.level])
-    options.log_severity_level = _ERROR
+    options.log_severity_level = _INFO
     options.intra_op_num_threads = 1
     options.enable_cpu_mem_arena = False
     # The session never runs: nobody needs a plan of its memory, nor kernels the weights in their own layout.

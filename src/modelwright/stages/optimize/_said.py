@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import faulthandler
-import os
 import re
-import sys
-from collections.abc import Collection, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Collection, Sequence
 
 from modelwright.stages.optimize._table import Pass, find_pass
 
@@ -16,27 +11,6 @@ from modelwright.stages.optimize._table import Pass, find_pass
 _LINE = re.compile(r"GraphTransformer (\S+) modified: ([01]) with status")
 # Rules have no line of their own, only the transformer that applies them all.
 _RULES = re.compile(r"Level\d_RuleBasedTransformer")
-
-
-@contextlib.contextmanager
-def listening(path: Path) -> Iterator[None]:
-    """What native code prints inside goes to the file. Should it crash, Python's stack goes where it always does."""
-    sys.stderr.flush()
-    before = os.dup(2)
-    handler = faulthandler.is_enabled()
-    try:
-        with path.open("wb") as file:
-            if handler:
-                faulthandler.enable(before)
-            os.dup2(file.fileno(), 2)
-            try:
-                yield
-            finally:
-                os.dup2(before, 2)
-                if handler:
-                    faulthandler.enable(2)
-    finally:
-        os.close(before)
 
 
 def with_idle(log: str, name: str) -> str:

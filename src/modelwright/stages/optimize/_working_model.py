@@ -161,10 +161,9 @@ class WorkingModel:
             return
         self.steps.append(effect(ORT_IMPORT, before, imported.found, fired=before.ops != imported.found.ops))
         full, output = ir.to_proto(with_weights(imported, self.model)).SerializeToString(), scratch / "ort.onnx"
-        log = scratch / "log.txt"
         large, declared = graphs.needs_data_file(self.model), set(self.model.opset_imports)
         self._model = None
-        self._model = self._optimized(full, output, request, log, large=large)
+        self._model, said = self._optimized(full, output, request, large=large)
         forget_domains(self._model, declared)
         step_aside(self._model, [name for name in self._model.graph.initializers if name not in imported.names])
         self.session_seconds = time.perf_counter() - began
@@ -173,26 +172,26 @@ class WorkingModel:
             self._leave_out(names, imported.found, casts)
             return
         start = Start(imported.found, lambda: imported)
-        found = self._attributed(names, start, log.read_text(errors="replace"), probe)
+        found = self._attributed(names, start, said, probe)
         if found is None:
             # A value inside a big weight decided something, so only the real model can tell.
             found = trace(names, imported, full_probe(full, self._folder, scratch, request))
         self.steps.extend(found.effects)
         self._tie(names)
 
-    def _optimized(self, model: bytes, output: Path, request: OrtRequest, log: Path, *, large: bool) -> ir.Model:
-        """Weights that stay as they are stay where they are. Of a large model the others may be too much for one file:
-        then all of them are written."""
+    def _optimized(self, model: bytes, output: Path, request: OrtRequest, *, large: bool) -> tuple[ir.Model, str]:
+        """And what onnxruntime says. Weights that stay as they are stay where they are. Of a large model the others may
+        be too much for one file: then all of them are written."""
         try:
-            optimize_bytes(model, self._folder, output, request, log=log)
+            said = optimize_bytes(model, self._folder, output, request)
         except InputError:
             if not large:
                 raise
-            optimize_bytes(model, self._folder, output, request, beside=True, log=log)
-            return ir.load(output)
+            said = optimize_bytes(model, self._folder, output, request, beside=True)
+            return ir.load(output), said
         optimized = ir.load(output)
         ir.external_data.set_base_dir(optimized.graph, self._folder)
-        return optimized
+        return optimized, said
 
     def _attributed(self, names: Sequence[str], start: Start, log: str, probe: Probe) -> Trace | None:
         """Which pass did what, without weights: by the log, else by asking about all. None: not what happened."""

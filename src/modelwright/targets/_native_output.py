@@ -1,4 +1,5 @@
-"""What native code prints: the only place where an EP says why it refuses nodes."""
+"""What native code prints: the only place where an EP says why it refuses nodes, and onnxruntime which passes changed
+the graph."""
 
 from __future__ import annotations
 
