@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Literal
 
 from modelwright._dataclass import dataclass
@@ -66,14 +66,9 @@ def attribute_kind(attribute: onnx.AttributeProto) -> int:
 
 def subgraphs_of(node: onnx.NodeProto) -> list[onnx.GraphProto]:
     """The graphs in the node's own attributes."""
-    found: list[onnx.GraphProto] = []
-    for attribute in node.attribute:
-        kind = attribute_kind(attribute)
-        if kind == onnx.AttributeProto.GRAPH:
-            found.append(attribute.g)
-        elif kind == onnx.AttributeProto.GRAPHS:
-            found.extend(attribute.graphs)
-    return found
+    if not node.attribute:
+        return []
+    return [graph for item in node.attribute for graph in _graphs_of(item, attribute_kind(item))]
 
 
 def domain_of(name: str) -> str:
@@ -81,6 +76,9 @@ def domain_of(name: str) -> str:
     return "" if name == "ai.onnx" else name
 
 
+# Of AttributeProto.AttributeType: what looks at every attribute cannot ask the enumeration each time.
+_TENSOR, _GRAPH, _TENSORS, _GRAPHS, _SPARSE_TENSOR, _SPARSE_TENSORS = 4, 5, 9, 10, 11, 12
+_HOLDING = frozenset({_TENSOR, _GRAPH, _TENSORS, _GRAPHS, _SPARSE_TENSOR, _SPARSE_TENSORS})
 _REPEATED = frozenset({"floats", "ints", "strings", "tensors", "graphs", "sparse_tensors", "type_protos"})
 _FIELD_KINDS = (
     ("f", "FLOAT"),
@@ -101,30 +99,36 @@ _FIELD_KINDS = (
 
 
 def _read(proto: onnx.GraphProto | onnx.FunctionProto, parent: Body | None) -> tuple[Body, list[onnx.GraphProto]]:
-    nodes = tuple(proto.node)
+    nodes = tuple(proto.node[:])
     tensors: list[onnx.TensorProto] = []
     subgraphs: list[onnx.GraphProto] = []
     for node in nodes:
-        if node.attribute:
-            tensors.extend(_attribute_tensors(node))
-            subgraphs.extend(subgraphs_of(node))
+        # Asking is cheaper than an empty loop, and most nodes have none.
+        for attribute in node.attribute if node.attribute else ():
+            holds = attribute.type or attribute_kind(attribute)
+            if holds in _HOLDING:
+                tensors += _tensors_of(attribute, holds)
+                subgraphs += _graphs_of(attribute, holds)
     if isinstance(proto, onnx.FunctionProto):
         return Body("function", None, nodes, (), (), tuple(tensors)), subgraphs
     kind: Literal["graph", "subgraph"] = "subgraph" if parent else "graph"
-    initializers, sparse = tuple(proto.initializer), tuple(proto.sparse_initializer)
+    initializers, sparse = tuple(proto.initializer[:]), tuple(proto.sparse_initializer)
     return Body(kind, parent, nodes, initializers, sparse, tuple(tensors)), subgraphs
 
 
-def _attribute_tensors(node: onnx.NodeProto) -> Iterator[onnx.TensorProto]:
-    kinds = onnx.AttributeProto
-    for attribute in node.attribute:
-        kind = attribute_kind(attribute)
-        if kind == kinds.TENSOR:
-            yield attribute.t
-        elif kind == kinds.TENSORS:
-            yield from attribute.tensors
-        elif kind in (kinds.SPARSE_TENSOR, kinds.SPARSE_TENSORS):
-            every = [attribute.sparse_tensor] if kind == kinds.SPARSE_TENSOR else attribute.sparse_tensors
-            for sparse in every:
-                yield sparse.values
-                yield sparse.indices
+def _tensors_of(attribute: onnx.AttributeProto, kind: int) -> Iterator[onnx.TensorProto]:
+    if kind == _TENSOR:
+        yield attribute.t
+    elif kind == _TENSORS:
+        yield from attribute.tensors
+    elif kind in (_SPARSE_TENSOR, _SPARSE_TENSORS):
+        every = [attribute.sparse_tensor] if kind == _SPARSE_TENSOR else attribute.sparse_tensors
+        for sparse in every:
+            yield sparse.values
+            yield sparse.indices
+
+
+def _graphs_of(attribute: onnx.AttributeProto, kind: int) -> Iterable[onnx.GraphProto]:
+    if kind == _GRAPH:
+        return (attribute.g,)
+    return attribute.graphs if kind == _GRAPHS else ()

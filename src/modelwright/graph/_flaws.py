@@ -91,14 +91,15 @@ def _body_flaws(body: Body, ir_version: int) -> Iterator[str]:
             yield f"node '{node.name}' has no operator"
         if not node.attribute:
             continue
-        names = [attribute.name for attribute in node.attribute]
+        attributes = node.attribute[:]
+        names = [attribute.name for attribute in attributes]
         if "" in names:
             yield f"an attribute of {node.op_type} has no name"
         twice = _twice(names)
         if twice is not None:
             yield f"{node.op_type} has the attribute '{twice}' twice"
         # Protobuf drops a type it does not know.
-        if ir_version >= _FIRST_IR_WITH_TYPES and not all(attribute.type for attribute in node.attribute):
+        if ir_version >= _FIRST_IR_WITH_TYPES and 0 in [attribute.type for attribute in attributes]:
             yield f"an attribute of {node.op_type} has no type, or one that does not exist"
 
 

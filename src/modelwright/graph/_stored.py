@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from modelwright._dataclass import dataclass
@@ -54,7 +54,7 @@ def names_of(bodies: tuple[Body, ...]) -> dict[int, Names]:
     found: dict[int, Names] = {}
     for body in bodies:
         stored = {tensor.name: tensor for tensor in body.initializers} | _constants(body)
-        producers = {name: node for node in body.nodes for name in node.output if name}
+        producers = {name: node for node in body.nodes for name in node.output[:] if name}
         outer = found[id(body.parent)] if body.parent else None
         found[id(body)] = Names(
             stored,
@@ -75,41 +75,47 @@ def added_tensors(bodies: tuple[Body, ...], names: dict[int, Names]) -> set[int]
     Vectors are none of them: what they are is clear without.
     """
     added: dict[int, bool] = {}
-    if not any(_adds_matrix(node, names[id(body)]) for body in bodies for node in body.nodes):
+    handed_on = {name for body in bodies for node in body.nodes if node.op_type in _HANDED_ON for name in node.output}
+    if not any(_adds_matrix(node, names[id(body)], handed_on) for body in bodies for node in body.nodes):
         return set()
     for body in bodies:
-        visible, fixed = names[id(body)], set[str]()
-        stored = visible.stored
+        visible = names[id(body)]
+        fixed = set(visible.stored)
         for node in body.nodes:
-            read, kind = [name for name in node.input if name], node.op_type
-            still = bool(read) and all(name in stored or name in fixed for name in read)
+            read, kind = [name for name in node.input[:] if name], node.op_type
+            still = bool(read) and fixed.issuperset(read)
             if still:
                 fixed.update(node.output)
             if kind in _HANDED_ON:
                 continue
             for name in read:
-                tensor = stored.get(name) or stored.get(_handed_on(visible, name))
+                tensor = _behind(name, visible, handed_on)
                 if tensor is not None:
                     adds = kind in _ADDING and not still
                     added[id(tensor)] = added.get(id(tensor), True) and adds
     return {tensor for tensor, only in added.items() if only}
 
 
-def _adds_matrix(node: onnx.NodeProto, names: Names) -> bool:
+def _adds_matrix(node: onnx.NodeProto, names: Names, handed_on: Container[str]) -> bool:
     if node.op_type not in _ADDING:
         return False
-    found = (names.stored.get(_handed_on(names, name)) for name in node.input)
+    found = [_behind(name, names, handed_on) for name in node.input[:]]
     return any(tensor is not None and len(tensor.dims) > 1 for tensor in found)
+
+
+def _behind(name: str, names: Names, handed_on: Container[str]) -> onnx.TensorProto | None:
+    """The stored tensor that a value has its elements from. Only names in `handed_on` can have them from elsewhere."""
+    return names.stored.get(name) or (names.stored.get(_handed_on(names, name)) if name in handed_on else None)
 
 
 def _handed_on(names: Names, name: str) -> str:
     """The value that a name has its elements from."""
     seen: set[str] = set()
     while name not in names.stored and name not in seen:
-        seen.add(name)
         node = names.producers.get(name)
         if node is None or node.op_type not in _HANDED_ON or not node.input:
             break
+        seen.add(name)
         name = node.input[0]
     return name
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import operator
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
@@ -15,7 +17,7 @@ else:
     onnx = lazy("onnx")
     numpy_helper = lazy("onnx.numpy_helper")
 
-_MOST = 2**63 - 1
+_MOST, _IMPOSSIBLE = 2**63 - 1, -1
 _EXTERNAL, _INT64 = 1, 7
 _COMPLEX = frozenset({14, 15})
 _LISTS = ("float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data")
@@ -24,21 +26,29 @@ _LIST_OF = {
     1: "float_data", 14: "float_data", 7: "int64_data", 8: "string_data", 11: "double_data", 15: "double_data",
     12: "uint64_data", 13: "uint64_data",
 }  # fmt: skip
+_in_lists = operator.attrgetter(*_LISTS)
 
 
 def tensor_flaw(tensor: onnx.TensorProto, left_on_disk: int | None = None) -> str | None:
     """What is wrong with it, or None. `left_on_disk` is the size of raw bytes that were not read."""
-    code, dims = tensor.data_type, tuple(tensor.dims)
-    bits, count = dtype_bits(code), elements(dims)
-    if (bits is None and code != STRING) or min(dims, default=0) < 0 or count * (bits or 1) > _MOST:
+    extent = _extent(tensor.data_type, tuple(tensor.dims[:]))
+    if extent == _IMPOSSIBLE:
         return _shape_flaw(tensor)
     if tensor.data_location == _EXTERNAL:
         return None
     raw = len(tensor.raw_data) if left_on_disk is None else left_on_disk
-    filled = [name for name in _LISTS if getattr(tensor, name)]
-    if not filled and bits is not None and raw == (count * bits + 7) // 8:
+    if raw == extent and not any(_in_lists(tensor)):
         return None
-    return _content_flaw(tensor, raw, filled)
+    return _content_flaw(tensor, raw, [name for name in _LISTS if getattr(tensor, name)])
+
+
+@functools.lru_cache(1024)
+def _extent(code: int, dims: tuple[int, ...]) -> int | None:
+    """How many raw bytes it takes; None for text, which has no fixed size."""
+    bits, count = dtype_bits(code), elements(dims)
+    if (bits is None and code != STRING) or min(dims, default=0) < 0 or count * (bits or 1) > _MOST:
+        return _IMPOSSIBLE
+    return None if bits is None else (count * bits + 7) // 8
 
 
 def _shape_flaw(tensor: onnx.TensorProto) -> str:

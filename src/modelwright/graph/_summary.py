@@ -201,16 +201,15 @@ def _ops(bodies: tuple[Body, ...]) -> tuple[OpCount, ...]:
 
 
 def _weights(bodies: tuple[Body, ...]) -> tuple[DtypeTotal, ...]:
+    alike = Counter((tensor.data_type, tuple(tensor.dims[:])) for body in bodies for tensor in body.tensors())
     tensors: Counter[int] = Counter()
     sizes: Counter[int] = Counter()
     raw: dict[int, int | None] = {}
-    for body in bodies:
-        for tensor in body.tensors():
-            code, dims = tensor.data_type, tuple(tensor.dims)
-            tensors[code] += 1
-            sizes[code] += elements(dims)
-            size, before = stored_bytes(code, dims), raw.get(code, 0)
-            raw[code] = None if size is None or before is None else before + size
+    for (code, dims), count in alike.items():
+        tensors[code] += count
+        sizes[code] += count * elements(dims)
+        size, before = stored_bytes(code, dims), raw.get(code, 0)
+        raw[code] = None if size is None or before is None else before + count * size
     totals = (DtypeTotal(dtype_name(code), tensors[code], sizes[code], raw[code]) for code in tensors)
     return tuple(sorted(totals, key=lambda item: (-(item.size_bytes or 0), item.dtype)))
 

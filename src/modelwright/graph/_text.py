@@ -10,6 +10,9 @@ from modelwright.graph._bodies import Body
 if TYPE_CHECKING:
     import onnx
 
+# AttributeProto.AttributeType: numbers, a string, lists of them, and tensors, whose names are those of the body.
+_WITHOUT_NAMES = frozenset({1, 2, 3, 4, 6, 7, 8, 9})
+
 
 def damaged_name(model: onnx.ModelProto, bodies: tuple[Body, ...]) -> str | None:
     """What stands where a name should, or None when every name we ever look at is text."""
@@ -47,15 +50,15 @@ def _node_names(nodes: Iterable[onnx.NodeProto]) -> list[str]:
     for node in nodes:
         if not node.attribute and node.SerializeToString().isascii():
             continue
-        found += (node.op_type, node.domain, node.name, node.overload, *node.input, *node.output)
+        found += (node.op_type, node.domain, node.name, node.overload, *node.input[:], *node.output[:])
         for attribute in node.attribute:
-            found += _attribute_names(attribute)
+            found += (attribute.name, attribute.ref_attr_name)
+            if attribute.type not in _WITHOUT_NAMES:
+                found += _inner_names(attribute)
     return found
 
 
-def _attribute_names(attribute: onnx.AttributeProto) -> Iterator[str]:
-    yield attribute.name
-    yield attribute.ref_attr_name
+def _inner_names(attribute: onnx.AttributeProto) -> Iterator[str]:
     if attribute.HasField("g"):
         yield from _value_names((*attribute.g.input, *attribute.g.output))
     for graph in attribute.graphs:

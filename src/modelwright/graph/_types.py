@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -68,6 +69,7 @@ def dtype_bits(code: int) -> int | None:
     return _ELEMENTS[code][1] if code in _ELEMENTS else None
 
 
+@functools.cache
 def is_float(code: int) -> bool:
     return dtype_name(code).startswith(("float", "bfloat"))
 

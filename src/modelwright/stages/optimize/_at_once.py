@@ -80,7 +80,9 @@ def at_once(model: onnx.ModelProto, data: Path, scratch: Path, request: OrtReque
 
 def _rows(model: onnx.ModelProto) -> list[_ReadNode]:
     """Those of the graph itself first, then those of subgraphs."""
-    return [_ReadNode(node.domain, node.op_type, tuple(node.input), tuple(node.output)) for node in nodes_of(model)]
+    return [
+        _ReadNode(node.domain, node.op_type, tuple(node.input[:]), tuple(node.output[:])) for node in nodes_of(model)
+    ]
 
 
 def _optimized(

@@ -60,8 +60,11 @@ def _is_plain_weight(tensor: onnx.TensorProto) -> bool:
 
 
 def _is_plain_node(node: onnx.NodeProto) -> bool:
-    if node.domain == "ai.onnx" or not node.output or not node.output[-1] or node.device_configurations:
+    outputs = node.output[:]
+    if node.domain == "ai.onnx" or not outputs or not outputs[-1] or node.device_configurations:
         return False
+    if not node.attribute:
+        return True
     kinds = onnx.AttributeProto
     odd = (kinds.UNDEFINED, kinds.GRAPH, kinds.GRAPHS)
     return not any(item.type in odd or item.ref_attr_name for item in node.attribute)
@@ -92,7 +95,7 @@ def step_aside(model: onnx.ModelProto, known: Container[str]) -> None:
 def edit(model: onnx.ModelProto, data: Path, name: str) -> int | None:
     """How many things this edit changed. `data` is the folder of its external data."""
     if name in _SEEKS:
-        return None if any(node.op_type in _SEEKS[name] for node in model.graph.node) else 0
+        return 0 if _SEEKS[name].isdisjoint([node.op_type for node in model.graph.node]) else None
     if name == "dedupe_initializers":
         return None if may_tie(model, data) else _dedupe(model, data)
     return _remove_unused(model) if name == "remove_unused" else None
@@ -115,7 +118,7 @@ def _dedupe(model: onnx.ModelProto, data: Path) -> int:
     for tensor in model.graph.initializer:
         if tensor.data_type == onnx.TensorProto.STRING or tensor.name in inputs:
             continue
-        key = tensor.data_type, tuple(tensor.dims), content(tensor, data, _HEAD)
+        key = tensor.data_type, tuple(tensor.dims[:]), content(tensor, data, _HEAD)
         alike = seen.setdefault(key, [])
         twin = next((other for other in alike if content(other, data) == content(tensor, data)), None)
         if twin is None:
@@ -131,10 +134,11 @@ def _dedupe(model: onnx.ModelProto, data: Path) -> int:
 def _remove_unused(model: onnx.ModelProto) -> int | None:
     graph = model.graph
     outputs = {value.name for value in graph.output}
-    read = outputs.union(*(node.input for node in graph.node))
+    inputs = [node.input[:] for node in graph.node]
+    read = outputs.union(*inputs)
     if not all(_is_read(node, read) for node in graph.node):
         return None
-    for node in graph.node:
+    for node in (node for node, names in zip(graph.node, inputs, strict=True) if names and not names[-1]):
         while node.input and not node.input[-1]:
             del node.input[-1]
     read.update(value.name for value in graph.input)
@@ -149,13 +153,14 @@ def _remove_unused(model: onnx.ModelProto) -> int | None:
     return gone
 
 
-def _is_read(node: onnx.NodeProto, read: Container[str]) -> bool:
+def _is_read(node: onnx.NodeProto, read: set[str]) -> bool:
     """All of it, and it is none whose outputs say how it computes."""
+    outputs = [name for name in node.output[:] if name]
     if node.domain:
-        return any(name in read for name in node.output if name)
+        return any(name in read for name in outputs)
     if node.op_type == "BatchNormalization" and any(item.name == "training_mode" for item in node.attribute):
         return False
-    return all(name in read for name in node.output if name) and any(node.output)
+    return bool(outputs) and read.issuperset(outputs)
 
 
 def tidy(model: onnx.ModelProto) -> bool:
@@ -192,19 +197,18 @@ def _strip(node: onnx.NodeProto) -> None:
     for name in ("name", "domain", "overload"):
         if not getattr(node, name):
             node.ClearField(name)
-    for attribute in node.attribute:
+    for attribute in node.attribute if node.attribute else ():
         if not attribute.doc_string:
             attribute.ClearField("doc_string")
 
 
 def _in_order(graph: onnx.GraphProto) -> bool:
     """Every node after those whose values it reads; a value that nobody makes is for others to complain about."""
-    made = {name for node in graph.node for name in node.output}
-    known: set[str] = set()
+    left = {name for node in graph.node for name in node.output[:]}
     for node in graph.node:
-        if any(name in made and name not in known for name in node.input):
+        if not left.isdisjoint(node.input[:]):
             return False
-        known.update(node.output)
+        left.difference_update(node.output[:])
     return True
 
 
@@ -217,7 +221,7 @@ def _values(graph: onnx.GraphProto) -> Iterator[onnx.ValueInfoProto]:
         if tensor.name not in inputs and not is_streamed(tensor):
             yield said.get(tensor.name) or _typed(tensor)
     for node in graph.node:
-        for name in node.output:
+        for name in node.output[:]:
             value = said.get(name) if name not in outputs else None
             if value is not None and value.type.WhichOneof("value"):
                 yield value

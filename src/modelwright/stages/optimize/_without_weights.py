@@ -155,6 +155,7 @@ def nodes_of(proto: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
     while pending:
         for node in pending.pop():
             yield node
-            for attribute in node.attribute:
+            # Asking is cheaper than an empty loop, and most nodes have none.
+            for attribute in node.attribute if node.attribute else ():
                 if attribute.type in (_UNTYPED, _GRAPH, _GRAPHS):
                     pending += [graph.node for graph in (attribute.g, *attribute.graphs) if graph.node]

@@ -7,12 +7,13 @@ comes or goes: rows are compared as sets, by what they show.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
-from modelwright.graph import Graph
+from modelwright.graph import Graph, subgraphs_of
 from modelwright.stages.validate._decisions import SEEN, ChangedDecisions
 from modelwright.stages.validate._detections import NEARLY, Seen, changed_between, matches
 from modelwright.stages.validate._kinds import BOX, within_one
@@ -140,7 +141,7 @@ def picked_outputs(graph: Graph) -> frozenset[str]:
     proto = graph.model.graph
     reached: set[str] = set()
     for node in proto.node:
-        if _picks(node) or not reached.isdisjoint(node.input):
+        if _picks(node) or (reached and not reached.isdisjoint(node.input)):
             reached.update(node.output)
     return frozenset(value.name for value in proto.output if value.name in reached)
 
@@ -223,9 +224,12 @@ def _is_list(lists: Lists, answers: Sequence[Outputs], at: float) -> bool:
 
 
 def _picks(node: onnx.NodeProto) -> bool:
-    if node.op_type in _PICKING or "nms" in node.op_type.lower():
-        return True
-    return any(_picks(inner) for item in node.attribute for inner in item.g.node)
+    return _is_picking(node.op_type) or any(_picks(inner) for graph in subgraphs_of(node) for inner in graph.node)
+
+
+@functools.lru_cache(1024)
+def _is_picking(op_type: str) -> bool:
+    return op_type in _PICKING or "nms" in op_type.lower()
 
 
 def _table(values: Any) -> NDArray[Any]:
