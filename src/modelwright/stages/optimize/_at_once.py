@@ -6,7 +6,6 @@ nothing else. Functions that are inlined and casts that are added could be taken
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Container, Iterable
 from pathlib import Path
@@ -69,7 +68,8 @@ def at_once(model: onnx.ModelProto, data: Path, scratch: Path, request: OrtReque
     outputs = {(node.op_type, name) for node in new for name in node.output[:1]}
     if inserted_casts(name for _, name in outputs) or not only_passes_changed(request.names, said):
         return None
-    if any((node.op_type, node.output[0]) not in outputs for node in rows if _may_be_inlined(node, model)):
+    inlined = _may_be_inlined(rows, model)
+    if any((node.op_type, node.output[0]) not in outputs for node in rows if (node.domain, node.op_type) in inlined):
         return None
     _forget_domains(made, {item.domain for item in model.opset_import}.union(node.domain for node in new))
     names = frozenset(_names(model, rows))
@@ -156,15 +156,13 @@ def _with_small_weights(model: onnx.ModelProto, data: Path) -> onnx.ModelProto:
     return made
 
 
-def _may_be_inlined(node: _ReadNode, model: onnx.ModelProto) -> bool:
+def _may_be_inlined(rows: list[_ReadNode], model: onnx.ModelProto) -> set[tuple[str, str]]:
     """Operators that ONNX defines by others: where onnxruntime has no kernel it takes their definition."""
-    if node.domain not in _ONNX:
-        return True
     opset = next((item.version for item in model.opset_import if item.domain in _ONNX), 1)
-    return _is_defined_by_others(node.op_type, opset)
+    kinds = {(node.domain, node.op_type) for node in rows}
+    return {(domain, kind) for domain, kind in kinds if domain not in _ONNX or _is_defined_by_others(kind, opset)}
 
 
-@functools.lru_cache(1024)
 def _is_defined_by_others(op_type: str, opset: int) -> bool:
     if op_type == "Constant" or not onnx.defs.has(op_type, opset):
         return op_type != "Constant"

@@ -46,7 +46,7 @@ class CountedNode(Protocol):
 
 def operators_of(nodes: Iterable[CountedNode]) -> Snapshot:
     counts: Counter[str] = Counter()
-    for (domain, kind), count in Counter((node.domain, node.op_type) for node in nodes).items():
+    for (domain, kind), count in Counter([(node.domain, node.op_type) for node in nodes]).items():
         counts[op_label(domain, kind)] += count
     return Snapshot(tuple(sorted(counts.items())))
 
