@@ -129,7 +129,7 @@ class _Counter:
         for tensor in tensors:
             if id(tensor) not in self._explained and is_float(tensor.data_type):
                 self._explained.add(id(tensor))
-                self._add_weight(tensor, _kind(tensor.data_type, quantized=False), elements(tensor.dims))
+                self._add_weight(tensor, _kind(tensor.data_type, quantized=False), elements(tensor.dims[:]))
 
     def finish(self) -> Census:
         """With weight-only Q/DQ the activations are as wide as the scales."""
@@ -205,7 +205,9 @@ class _Counter:
 
     @staticmethod
     def _add(tallies: dict[ElementKind, Tally], kind: ElementKind, count: int) -> None:
-        tally = tallies.setdefault(kind, Tally())
+        tally = tallies.get(kind)
+        if tally is None:
+            tally = tallies[kind] = Tally()
         tally.tensors += 1
         tally.elements += count
 

@@ -76,7 +76,8 @@ def added_tensors(bodies: tuple[Body, ...], names: dict[int, Names]) -> set[int]
     """
     added: dict[int, bool] = {}
     handed_on = {name for body in bodies for node in body.nodes if node.op_type in _HANDED_ON for name in node.output}
-    if not any(_adds_matrix(node, names[id(body)], handed_on) for body in bodies for node in body.nodes):
+    adding = [(names[id(body)], node) for body in bodies for node in body.nodes if node.op_type in _ADDING]
+    if not any(_reads_matrix(node, visible, handed_on) for visible, node in adding):
         return set()
     for body in bodies:
         visible = names[id(body)]
@@ -96,11 +97,12 @@ def added_tensors(bodies: tuple[Body, ...], names: dict[int, Names]) -> set[int]
     return {tensor for tensor, only in added.items() if only}
 
 
-def _adds_matrix(node: onnx.NodeProto, names: Names, handed_on: Container[str]) -> bool:
-    if node.op_type not in _ADDING:
-        return False
-    found = [_behind(name, names, handed_on) for name in node.input[:]]
-    return any(tensor is not None and len(tensor.dims) > 1 for tensor in found)
+def _reads_matrix(node: onnx.NodeProto, names: Names, handed_on: Container[str]) -> bool:
+    for name in node.input[:]:
+        tensor = _behind(name, names, handed_on)
+        if tensor is not None and len(tensor.dims) > 1:
+            return True
+    return False
 
 
 def _behind(name: str, names: Names, handed_on: Container[str]) -> onnx.TensorProto | None:
