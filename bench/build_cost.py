@@ -1,8 +1,10 @@
 """What a build costs beside the bare calls it is made of: CPU seconds and peak memory of whole processes.
 
-Bare: the same export strategy, one onnxruntime session that writes the optimized model, `quantize_static`. Both start
-from the same config-only Hugging Face folder with seeded random weights, in fresh processes, interleaved. What
-quantize alone needs beside `quantize_static` alone is in `quantize_memory`.
+Bare: an exporter, one onnxruntime session that writes the optimized model, `quantize_static`. The exporter is ours
+(`dynamo`, what the limits are about) and, in a process of its own, torch's older one by tracing (`torchscript`), which
+takes less time and writes another graph. All start from the same config-only Hugging Face folder with seeded random
+weights, in fresh processes, interleaved. What quantize alone needs beside `quantize_static` alone is in
+`quantize_memory`.
 """
 
 from __future__ import annotations
@@ -35,13 +37,11 @@ BARE = """
 import sys
 from pathlib import Path
 import numpy as np
-import onnx_ir
 import onnxruntime as ort
 import torch
 from transformers import AutoConfig, AutoModel, AutoModelForImageClassification
-from transformers.exporters import OnnxConfig, OnnxExporter
 
-folder, work, precision, samples = sys.argv[1], Path(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+folder, work, precision, samples, way = sys.argv[1], Path(sys.argv[2]), sys.argv[3], int(sys.argv[4]), sys.argv[5]
 config = AutoConfig.from_pretrained(folder)
 torch.manual_seed(0)
 kind = AutoModelForImageClassification if config.model_type == "resnet" else AutoModel
@@ -55,10 +55,18 @@ def sample():
     return {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
 
 given = {name: torch.from_numpy(value) for name, value in sample().items()}
-exported = OnnxExporter().export(model, given, config=OnnxConfig())
-# Until transformers 5.22 this was torch's ONNXProgram; since 5.23 it wraps the graph itself.
-onnx_ir.save(exported.program if hasattr(exported, "program") else exported.model, work / "export.onnx")
-del exported, model
+if way == "dynamo":
+    import onnx_ir
+    from transformers.exporters import OnnxConfig, OnnxExporter
+    exported = OnnxExporter().export(model, given, config=OnnxConfig())
+    # Until transformers 5.22 this was torch's ONNXProgram; since 5.23 it wraps the graph itself.
+    onnx_ir.save(exported.program if hasattr(exported, "program") else exported.model, work / "export.onnx")
+    del exported
+else:
+    names = list(given)
+    torch.onnx.export(
+        model, tuple(given.values()), str(work / "export.onnx"), dynamo=False, input_names=names, opset_version=17)
+del model
 options = ort.SessionOptions()
 options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
 options.optimized_model_filepath = str(work / "optimized.onnx")
@@ -112,12 +120,13 @@ def ours(model: Path, precision: str, work: Path) -> list[str]:
 
 def one_round(model: Path, precision: str) -> dict[str, dict[str, float]]:
     result = {}
-    for name in ("bare", "wright"):
+    for name in ("bare", "torchscript", "wright"):
         work = Path(tempfile.mkdtemp(prefix="build-cost-"))
-        bare = [sys.executable, "-c", BARE, str(model), str(work), precision, str(SAMPLES)]
-        command = bare if name == "bare" else ours(model, precision, work)
+        way = "dynamo" if name == "bare" else name
+        bare = [sys.executable, "-c", BARE, str(model), str(work), precision, str(SAMPLES), way]
+        command = ours(model, precision, work) if name == "wright" else bare
         result[name] = measure(command, {"MODELWRIGHT_HOME": str(work / "home")})
-        if name == "bare" and result[name]["code"]:
+        if name != "wright" and result[name]["code"]:
             raise RuntimeError(f"the bare calls fail for {model.name} {precision}: there is nothing to compare with")
         if name == "wright":
             result["warm"] = measure(command, {"MODELWRIGHT_HOME": str(work / "home")})
@@ -133,11 +142,12 @@ def run() -> dict[str, object]:
             rounds = [one_round(Path(folder, name), precision) for _ in range(ROUNDS)]
             best = {
                 arm: {key: min(item[arm][key] for item in rounds) for key in ("cpu_s", "peak_mb")}
-                for arm in ("bare", "wright", "warm")
+                for arm in ("bare", "torchscript", "wright", "warm")
             }
             cases[f"{name} {precision}"] = {
                 "cpu_ratio": round(best["wright"]["cpu_s"] / best["bare"]["cpu_s"], 3),
                 "memory_ratio": round(best["wright"]["peak_mb"] / best["bare"]["peak_mb"], 3),
+                "cpu_ratio_to_torchscript": round(best["wright"]["cpu_s"] / best["torchscript"]["cpu_s"], 3),
                 "warm_cpu_s": round(best["warm"]["cpu_s"], 2),
                 **{f"{arm}_{key}": round(value, 1) for arm, values in best.items() for key, value in values.items()},
             }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -182,6 +184,7 @@ def _own_biases(model: onnx.ModelProto, outside: dict[str, Region]) -> None:
     graph = model.graph
     weights = {tensor.name: tensor for tensor in graph.initializer}
     taken = {*weights, *(name for node in graph.node for name in (*node.input, *node.output))}
+    counts: dict[str, Iterator[int]] = defaultdict(itertools.count)
     # What is read elsewhere too (an Add) has another type there.
     seen = {
         name
@@ -194,7 +197,8 @@ def _own_biases(model: onnx.ModelProto, outside: dict[str, Region]) -> None:
         if bias not in weights or bias not in seen:
             seen.add(bias)
             continue
-        name = next(name for name in (f"{bias}_{number}" for number in itertools.count()) if name not in taken)
+        # One count for each bias: thousands of operators may share it.
+        name = next(name for name in (f"{bias}_{number}" for number in counts[bias]) if name not in taken)
         taken.add(name)
         graph.initializer.add().CopyFrom(weights[bias])
         graph.initializer[-1].name = node.input[2] = name
