@@ -63,9 +63,16 @@ if way == "dynamo":
     onnx_ir.save(exported.program if hasattr(exported, "program") else exported.model, work / "export.onnx")
     del exported
 else:
-    names = list(given)
+    class Traced(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+        def forward(self, *values):
+            return self.model(**dict(zip(given, values)), return_dict=False)
+
     torch.onnx.export(
-        model, tuple(given.values()), str(work / "export.onnx"), dynamo=False, input_names=names, opset_version=17)
+        Traced().eval(), tuple(given.values()), str(work / "export.onnx"), dynamo=False, input_names=list(given),
+        opset_version=17)
 del model
 options = ort.SessionOptions()
 options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC

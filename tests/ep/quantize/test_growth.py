@@ -46,6 +46,16 @@ def deep(count: int) -> onnx.ModelProto:
     return _net(nodes, weights)
 
 
+def shared(count: int) -> onnx.ModelProto:
+    """As `deep`, with one bias for all."""
+    names = ["x", *(f"h{index}" for index in range(1, count // 2)), "y"]
+    nodes = [
+        helper.make_node("Gemm", [source, f"w{index}", "b"], [target], name=f"gemm{index}")
+        for index, (source, target) in enumerate(itertools.pairwise(names))
+    ]
+    return _net(nodes, [_weight("b", 16), *(_weight(f"w{index}", 16, 16) for index in range(count // 2))])
+
+
 def wide(count: int) -> onnx.ModelProto:
     """One tensor that every product reads; their answers are added one by one."""
     products = range(count // 2)
@@ -75,6 +85,7 @@ def moved(kind: str) -> Callable[[int], onnx.ModelProto]:
 
 TOPOLOGIES = {
     "deep": deep,
+    "one bias": shared,
     "wide": wide,
     "transposes": moved("Transpose"),
     "tables": moved("LeakyRelu"),
