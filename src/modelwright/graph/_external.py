@@ -13,16 +13,14 @@ from typing import TYPE_CHECKING
 
 from modelwright._belongs import foreign
 from modelwright._dataclass import dataclass
-from modelwright._lazy import lazy_messages
 from modelwright.errors import InputError
 from modelwright.graph._load import Graph, mentions, parsed, shared
 from modelwright.graph._types import dtype_name, stored_bytes
 
 if TYPE_CHECKING:
     import onnx
-else:
-    onnx = lazy_messages()
 
+_EXTERNAL = 1  # TensorProto.DataLocation
 # Longer than any file; Python itself refuses to read numbers of thousands of digits.
 _MOST_DIGITS = 100
 # A tensor names its file under the first word; the second is the operator that may name a compiled one.
@@ -72,7 +70,7 @@ def model_bytes(path: str | Path) -> int:
 
 
 def is_external(tensor: onnx.TensorProto) -> bool:
-    return tensor.data_location == onnx.TensorProto.EXTERNAL
+    return tensor.data_location == _EXTERNAL
 
 
 def locate(graph: Graph, tensor: onnx.TensorProto) -> ExternalTensor:

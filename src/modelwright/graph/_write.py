@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
+from modelwright.graph._external import is_external
 from modelwright.graph._skeleton import ByteRange, varint
-from modelwright.graph._types import stored_bytes
+from modelwright.graph._types import STRING, stored_bytes
 
 if TYPE_CHECKING:
     import onnx
@@ -80,9 +81,7 @@ def fits_one_file(model: onnx.ModelProto) -> bool:
 
 def is_streamed(tensor: onnx.TensorProto) -> bool:
     """Whether its bytes are written one weight after the other, behind the graph."""
-    if tensor.data_type == onnx.TensorProto.STRING:
-        return False
-    return tensor.data_location == onnx.TensorProto.EXTERNAL or len(tensor.raw_data) >= _STREAMED
+    return tensor.data_type != STRING and (is_external(tensor) or len(tensor.raw_data) >= _STREAMED)
 
 
 def data_range(tensor: onnx.TensorProto) -> tuple[str, ByteRange]:
@@ -93,7 +92,7 @@ def data_range(tensor: onnx.TensorProto) -> tuple[str, ByteRange]:
 
 
 def _entry(tensor: onnx.TensorProto, data: Path) -> StreamedTensor:
-    if tensor.data_location != onnx.TensorProto.EXTERNAL:
+    if not is_external(tensor):
         content = tensor.raw_data
         return StreamedTensor(
             tensor.name, tensor.data_type, tuple(tensor.dims), len(content), lambda file: _write_all(file, content)

@@ -33,6 +33,7 @@ from modelwright.targets._probe import Builtin, EpDevice, locate_plugin, new_opt
 from modelwright.targets._products import products_saturate
 from modelwright.targets._reference_sessions import (
     in_blocks,
+    initialized_apart,
     open_as_meant,
     open_as_written,
     open_exact,
@@ -121,6 +122,7 @@ __all__ = [
     "energy_zones",
     "explained",
     "in_blocks",
+    "initialized_apart",
     "installed_plugins",
     "known_targets",
     "library_digest",

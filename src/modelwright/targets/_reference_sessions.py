@@ -91,8 +91,6 @@ def _in_place(graph: Graph, spec: SessionSpec) -> BoundSession:
 
 
 def _opened(graph: Graph, model: onnx.ModelProto, spec: SessionSpec) -> BoundSession:
-    # A few thousand: of fewer nodes the lists are short.
-    many = len(model.graph.node) >= _MANY_NODES
     config = {**(spec.config or {}), "session.intra_op.allow_spinning": "0"}
     # Where all floats together are few it is not worth it: onnxruntime sorts a long graph in this order more slowly.
     if spec.frugal and model_bytes(graph.path) >= _WORTH_SORTING_BYTES:
@@ -103,7 +101,7 @@ def _opened(graph: Graph, model: onnx.ModelProto, spec: SessionSpec) -> BoundSes
         model.graph.node.extend(nodes)
     data = ModelBytes(model.SerializeToString(), folder=str(graph.folder))
     _keep_small_blocks_together()
-    with _initialized_apart() if many else contextlib.nullcontext():
+    with initialized_apart(len(model.graph.node)):
         return open_session(data, parse_target("cpu"), replace(spec, config=config))
 
 
@@ -118,10 +116,13 @@ def _keep_small_blocks_together() -> None:
 
 
 @contextlib.contextmanager
-def _initialized_apart() -> Iterator[None]:
-    """onnxruntime's passes work in a thread of their own. glibc gives it memory of its own, in which reading the model
-    has left no holes: small blocks lie side by side there, and a quantized model of 10,000 nodes opens in three
-    quarters of the time."""
+def initialized_apart(nodes: int) -> Iterator[None]:
+    """For sessions on thousands of nodes, onnxruntime's passes work in a thread of their own. glibc gives it memory of
+    its own, in which reading the model has left no holes: small blocks lie side by side there, and a quantized model of
+    10,000 nodes opens in three quarters of the time."""
+    if nodes < _MANY_NODES:
+        yield
+        return
     native = importlib.import_module("onnxruntime.capi._pybind_state")
     theirs = native.InferenceSession
     vars(native)["InferenceSession"] = _apart(theirs)

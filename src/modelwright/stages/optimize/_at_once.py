@@ -60,7 +60,7 @@ def at_once(model: onnx.ModelProto, data: Path, scratch: Path, request: OrtReque
         return None
     source = _with_small_weights(model, data).SerializeToString()
     try:
-        made, new, said = _optimized(source, data, scratch, request, spare=not _repeats(rows))
+        made, new, said = _optimized(source, data, scratch, request, rows)
     except InputError:
         if fits_one_file(model):
             raise
@@ -86,22 +86,22 @@ def _rows(model: onnx.ModelProto) -> list[_ReadNode]:
 
 
 def _optimized(
-    source: bytes, data: Path, scratch: Path, request: OrtRequest, *, spare: bool
+    source: bytes, data: Path, scratch: Path, request: OrtRequest, before: list[_ReadNode], *, spare: bool = True
 ) -> tuple[onnx.ModelProto, list[_ReadNode], str]:
     """What onnxruntime makes of it, the nodes of that, and what it says. `spare`: without looking for equal
-    expressions, which of thousands of nodes takes longer than all other passes; where these left any, once more
-    with it."""
+    expressions, if there are none, which of thousands of nodes takes longer than all other passes; where these left
+    any, once more with it."""
     output = scratch / "once.onnx"
-    spare = spare and _SAME in request.names
+    spare = spare and _SAME in request.names and not _repeats(before)
     asked = request.only(name for name in request.names if name != _SAME) if spare else request
-    said = optimize_bytes(source, data, output, asked)
+    said = optimize_bytes(source, data, output, asked, nodes=len(before))
     made = onnx.ModelProto.FromString(output.read_bytes())
     output.unlink()
     rows = _rows(made)
     if not spare:
         return made, rows, said
     if _repeats(rows):
-        return _optimized(source, data, scratch, request, spare=False)
+        return _optimized(source, data, scratch, request, before, spare=False)
     return made, rows, with_idle(said, _SAME)
 
 

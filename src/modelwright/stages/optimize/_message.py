@@ -32,6 +32,7 @@ _SEEKS: Mapping[str, frozenset[str]] = {
     "reduce_fewer_axes": REDUCTIONS,
 }
 _MAYBE_EMPTY = ("producer_name", "producer_version", "domain", "model_version", "doc_string")
+_TEXT = 8  # TensorProto.STRING
 # Enough of a tensor to tell most pairs apart without reading the rest.
 _HEAD = 2048
 
@@ -56,7 +57,7 @@ def is_plain(model: onnx.ModelProto) -> bool:
 def _is_plain_weight(tensor: onnx.TensorProto) -> bool:
     if tensor.metadata_props or tensor.doc_string:
         return False
-    return is_external(tensor) or tensor.data_type == onnx.TensorProto.STRING or tensor.HasField("raw_data")
+    return is_external(tensor) or tensor.data_type == _TEXT or tensor.HasField("raw_data")
 
 
 def _is_plain_node(node: onnx.NodeProto) -> bool:
@@ -116,9 +117,10 @@ def _dedupe(model: onnx.ModelProto, data: Path) -> int:
     seen: dict[tuple[object, ...], list[onnx.TensorProto]] = {}
     twins: dict[str, str] = {}
     for tensor in model.graph.initializer:
-        if tensor.data_type == onnx.TensorProto.STRING or tensor.name in inputs:
+        kind = tensor.data_type
+        if kind == _TEXT or tensor.name in inputs:
             continue
-        key = tensor.data_type, tuple(tensor.dims[:]), content(tensor, data, _HEAD)
+        key = kind, tuple(tensor.dims[:]), content(tensor, data, _HEAD)
         alike = seen.setdefault(key, [])
         twin = next((other for other in alike if content(other, data) == content(tensor, data)), None)
         if twin is None:
@@ -184,7 +186,7 @@ def tidy(model: onnx.ModelProto) -> bool:
     del model.metadata_props[:]
     for key, value in notes:
         model.metadata_props.add(key=key, value=value)
-    _keep_weights(model, sorted(graph.initializer, key=lambda tensor: tensor.name))
+    graph.initializer.sort(key=lambda tensor: tensor.name)
     values = list(_values(graph))
     del graph.value_info[:]
     graph.value_info.extend(values)

@@ -11,7 +11,7 @@ from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.errors import InputError
 from modelwright.stages.optimize._table import Pass, find_pass, passes
-from modelwright.targets import captured_output, new_options, one_line
+from modelwright.targets import captured_output, initialized_apart, new_options, one_line
 
 if TYPE_CHECKING:
     import onnx_ir as ir
@@ -63,11 +63,14 @@ class OrtRequest:
         return OrtRequest(tuple(names), self.level)
 
 
-def optimize_bytes(model: bytes, folder: Path, output: Path, request: OrtRequest, *, beside: bool = False) -> str:
+def optimize_bytes(
+    model: bytes, folder: Path, output: Path, request: OrtRequest, *, beside: bool = False, nodes: int = 0
+) -> str:
     """Write `output` from a model in memory whose external data is in `folder`; what onnxruntime says about its work.
 
     Weights that stay as they are are not written: `output` points into `folder` for them. `beside` writes all of them
-    into `output` + `.data` instead, for models whose changed weights might not fit into one file.
+    into `output` + `.data` instead, for models whose changed weights might not fit into one file. `nodes`: how many it
+    has, where that is known.
     """
     options = _options(request, output)
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
@@ -79,7 +82,7 @@ def optimize_bytes(model: bytes, folder: Path, output: Path, request: OrtRequest
             "session.optimized_model_external_initializers_min_size_in_bytes", _SMALLEST_EXTERNAL
         )
     try:
-        with captured_output() as said:
+        with captured_output() as said, initialized_apart(nodes):
             ort.InferenceSession(
                 model,
                 options,
