@@ -80,11 +80,10 @@ def added_tensors(bodies: tuple[Body, ...], names: dict[int, Names]) -> set[int]
     if not any(_reads_matrix(node, visible, handed_on) for visible, node in adding):
         return set()
     for body in bodies:
-        visible = names[id(body)]
-        fixed = set(visible.stored)
+        visible, fixed = names[id(body)], set[str]()
         for node in body.nodes:
             read, kind = [name for name in node.input[:] if name], node.op_type
-            still = bool(read) and fixed.issuperset(read)
+            still = bool(read) and all(name in visible.stored or name in fixed for name in read)
             if still:
                 fixed.update(node.output)
             if kind in _HANDED_ON:
