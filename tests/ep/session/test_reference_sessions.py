@@ -52,12 +52,12 @@ def test_what_onnxruntime_refuses_while_it_initializes_is_told(tmp_path, many):
 
 
 def test_only_long_graphs_get_a_thread_and_nothing_is_left_of_it(tmp_path, many, monkeypatch):
-    where = []
+    where, caller = [], threading.current_thread()
     native = _pybind_state.InferenceSession
 
     class Watched(native):
         def initialize_session(self, *given):
-            where.append(threading.current_thread() is threading.main_thread())
+            where.append(threading.current_thread() is caller)
             super().initialize_session(*given)
 
     monkeypatch.setattr(_pybind_state, "InferenceSession", Watched)
