@@ -27,6 +27,7 @@ else:
 
 _WORDS = {True: ("Built", "green"), False: ("Failed its gate", "red"), None: ("Built, unproven,", "yellow")}
 _LEFT_SHOWN = 4
+_GROWN_BYTES = 1 << 20
 
 
 def render_builds(found: Builds, console: rich.console.Console) -> None:
@@ -128,11 +129,21 @@ def _total(found: Plans) -> str:
 
 def _stages(component: Built, title: str | None, width: int) -> FittedTable:
     columns = [Col("stage"), Col("time", "number"), Col("size", "number"), Col("what happened", "text")]
+    sizes = [sum(file.size for file in stage.artifact.files) for stage in component.stages]
     rows = [
-        (stage.stage, _time(stage), human_bytes(sum(file.size for file in stage.artifact.files)), _story(stage))
-        for stage in component.stages
+        (stage.stage, _time(stage), human_bytes(size), _story(stage) + _grown(stage.outcome, before, size))
+        for stage, before, size in zip(component.stages, [None, *sizes], sizes, strict=False)
     ]
     return fitted(columns, rows, width, title)
+
+
+def _grown(outcome: object, before: int | None, after: int) -> str:
+    """A small file that computes its tables becomes a large one that holds them."""
+    if not isinstance(outcome, OptimizeOutcome) or before is None or after < max(2 * before, before + _GROWN_BYTES):
+        return ""
+    folded = any(step.name == "constant_folding" and step.fired for step in outcome.steps)
+    why = ": constant_folding stores what the graph computed" if folded else ""
+    return f"; GREW from {human_bytes(before)} to {human_bytes(after)}{why}"
 
 
 def _time(stage: StageResult[Any]) -> str:

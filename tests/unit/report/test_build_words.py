@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from modelwright.report.build import _check
+from modelwright.report.build import _check, _grown
 from modelwright.stages.check import CheckOutcome
+from modelwright.stages.optimize import OptimizeOutcome, PassEffect
 from modelwright.targets import OpTally
 from support.results import made
 
@@ -29,3 +30,18 @@ OPENED = replace(
 def test_the_row_of_the_target_names_what_it_leaves_to_the_cpu(left, words):
     outcome = replace(OPENED, left=tuple(OpTally(op, count) for op, count in left.items()))
     assert _check(outcome).endswith(f": {words}")
+
+
+@pytest.mark.parametrize(
+    ("fired", "before", "after", "words"),
+    [
+        (True, 94 << 10, 34 << 20, "; GREW from 94.0 KiB to 34.0 MiB: constant_folding stores what the graph computed"),
+        (False, 94 << 10, 34 << 20, "; GREW from 94.0 KiB to 34.0 MiB"),
+        (True, 30 << 20, 34 << 20, ""),
+        (True, 1 << 10, 900 << 10, ""),
+        (True, None, 34 << 20, ""),
+    ],
+)
+def test_a_file_that_becomes_much_larger_by_optimizing_does_not_go_unsaid(fired, before, after, words):
+    folding = PassEffect("constant_folding", fired, 2, 1, (), None)
+    assert _grown(replace(made(OptimizeOutcome), steps=(folding,)), before, after) == words
