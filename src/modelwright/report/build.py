@@ -13,7 +13,7 @@ from modelwright.stages.check import CheckOutcome
 from modelwright.stages.compile import CompileOutcome
 from modelwright.stages.export import ExportOutcome
 from modelwright.stages.inputs import InputsOutcome
-from modelwright.stages.optimize import OptimizeOutcome
+from modelwright.stages.optimize import ORT_IMPORT, OptimizeOutcome
 from modelwright.stages.quantize import QuantizeOutcome
 from modelwright.stages.validate import ValidateOutcome
 
@@ -142,7 +142,9 @@ def _grown(outcome: object, before: int | None, after: int) -> str:
     if not isinstance(outcome, OptimizeOutcome) or before is None or after < max(2 * before, before + _GROWN_BYTES):
         return ""
     folded = any(step.name == "constant_folding" and step.fired for step in outcome.steps)
-    why = ": constant_folding stores what the graph computed" if folded else ""
+    # A function that is inlined may hold weights, once for each call.
+    inlined = any(step.name == ORT_IMPORT and step.nodes_after > step.nodes_before for step in outcome.steps)
+    why = ": constant_folding stores what the graph computed" if folded and not inlined else ""
     return f"; GREW from {human_bytes(before)} to {human_bytes(after)}{why}"
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from modelwright.report.build import _check, _grown
 from modelwright.stages.check import CheckOutcome
-from modelwright.stages.optimize import OptimizeOutcome, PassEffect
+from modelwright.stages.optimize import ORT_IMPORT, OptimizeOutcome, PassEffect
 from modelwright.targets import OpTally
 from support.results import made
 
@@ -45,3 +45,9 @@ def test_the_row_of_the_target_names_what_it_leaves_to_the_cpu(left, words):
 def test_a_file_that_becomes_much_larger_by_optimizing_does_not_go_unsaid(fired, before, after, words):
     folding = PassEffect("constant_folding", fired, 2, 1, (), None)
     assert _grown(replace(made(OptimizeOutcome), steps=(folding,)), before, after) == words
+
+
+def test_what_inlining_may_have_stored_is_not_called_folding():
+    steps = (PassEffect(ORT_IMPORT, True, 2, 30, (), None), PassEffect("constant_folding", True, 30, 29, (), None))
+    outcome = replace(made(OptimizeOutcome), steps=steps)
+    assert _grown(outcome, 1 << 20, 34 << 20) == "; GREW from 1.0 MiB to 34.0 MiB"

@@ -4,17 +4,15 @@ from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy_names
 from modelwright.stages.optimize._table import PRESETS, Pass, PassExtension, find_pass, passes, resolve_passes
-from modelwright.stages.optimize._types import OPTIMIZE, OptimizeOutcome, OptimizeParams, PassEffect
+from modelwright.stages.optimize._types import OPTIMIZE, ORT_IMPORT, OptimizeOutcome, OptimizeParams, PassEffect
 
 if TYPE_CHECKING:
     from modelwright.stages.optimize._check import check_passes, try_passes
     from modelwright.stages.optimize._doubles import narrow_doubles
     from modelwright.stages.optimize._run import run_optimize
-    from modelwright.stages.optimize._working_model import ORT_IMPORT
 else:
     __getattr__ = lazy_names(
         __name__,
-        ORT_IMPORT="_working_model",
         check_passes="_check",
         narrow_doubles="_doubles",
         try_passes="_check",

@@ -7,6 +7,8 @@ from modelwright._extensions import PASSES, extension_packages
 from modelwright.stages.stage import Stage
 from modelwright.worker import RemoteTask
 
+ORT_IMPORT = "ort_import"
+
 
 @dataclass(frozen=True)
 class OptimizeParams:

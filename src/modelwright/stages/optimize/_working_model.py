@@ -30,7 +30,7 @@ from modelwright.stages.optimize._trace import (
     trace_of_log,
 )
 from modelwright.stages.optimize._transformers import fuse, loaded_proto
-from modelwright.stages.optimize._types import OptimizeParams, PassEffect
+from modelwright.stages.optimize._types import ORT_IMPORT, OptimizeParams, PassEffect
 from modelwright.stages.optimize._unchanged import say_the_same
 from modelwright.stages.optimize._without_weights import nodes_of, with_weights, without_weights
 
@@ -41,7 +41,6 @@ else:
     onnx = lazy("onnx")
     ir = lazy("onnx_ir")
 
-ORT_IMPORT = "ort_import"
 TIED = "tied_weights"
 
 
