@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import platform
 import shutil
 import signal
@@ -61,6 +62,21 @@ def lines_of_the_journal(home):
     return sum(len(file.read_bytes().splitlines()) for file in home.glob("searches/*.jsonl"))
 
 
+def killed_on_the_way(words, folder, home):
+    """Whether it was killed on its way: on a busy machine it may be over before anybody sees how far it is."""
+    env = {**os.environ, "MODELWRIGHT_HOME": str(home)}
+    wright_itself = Path(sys.executable).with_name("wright")
+    with subprocess.Popen([wright_itself, *words], cwd=folder, env=env, stdout=subprocess.DEVNULL) as child:
+        while lines_of_the_journal(home) < 6 and child.poll() is None:
+            time.sleep(0.01)
+        child.kill()
+    if child.returncode == -signal.SIGKILL and not (folder / "best").exists():
+        return True
+    assert child.returncode in (0, -signal.SIGKILL)
+    shutil.rmtree(folder / "best")
+    return False
+
+
 def test_after_a_kill_the_same_command_goes_on_and_ends_as_if_nobody_had_disturbed_it(wright, tmp_path):
     models.save(models.mlp(), tmp_path)
     words = ("tune", "model.onnx", "--axis", "level", "--axis", "denormals", "--objective", "size", "--json")
@@ -68,14 +84,9 @@ def test_after_a_kill_the_same_command_goes_on_and_ends_as_if_nobody_had_disturb
     undisturbed = wright(*words, env={"MODELWRIGHT_HOME": str(tmp_path / "other")})
     whole = (tmp_path / "best" / "model.onnx").read_bytes()
     shutil.rmtree(tmp_path / "best")
-    wright_itself = Path(sys.executable).with_name("wright")
-    with subprocess.Popen([wright_itself, *words], cwd=tmp_path, stdout=subprocess.DEVNULL) as child:
-        while lines_of_the_journal(tmp_path / "home") < 6 and child.poll() is None:
-            time.sleep(0.02)
-        child.kill()
-    assert child.returncode == -signal.SIGKILL
-    assert not (tmp_path / "best").exists()
-    after = wright(*words)
+    homes = [tmp_path / f"home-{attempt}" for attempt in range(8)]
+    home = next(home for home in homes if killed_on_the_way(words, tmp_path, home))
+    after = wright(*words, env={"MODELWRIGHT_HOME": str(home)})
     assert after.code == 0, after.err
     assert after.json["resumed"] >= 5
     said = ("champion", "rows", "reason", "units", "recipe", "front")
