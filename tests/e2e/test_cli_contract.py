@@ -145,6 +145,7 @@ def test_completion_scripts_are_for_this_command(wright, shell):
         ("wright build m.onnx --target qn", "plain,qnn-npu"),
         ("wright build m.onnx --precision w8", "plain,w8a16"),
         ("wright build m.onnx --passes portable,unf", "plain,portable,unfuse"),
+        ("wright build m.onnx --passes portable,-constant_f", "plain,portable,-constant_folding"),
         ("wright eval m.onnx --task image-c", "plain,image-classification"),
         ("wright eval m.onnx --data ra", "plain,random"),
     ],

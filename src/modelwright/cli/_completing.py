@@ -42,7 +42,8 @@ def runtime_names(ctx: click.Context, param: click.Parameter, incomplete: str) -
 def pass_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The last of several passes, which have commas between."""
     before, comma, last = incomplete.rpartition(",")
-    known = ("none", *optimizing.PRESETS, *(item.name for item in optimizing.passes()))
+    names = [item.name for item in optimizing.passes()]
+    known = [f"-{name}" for name in names] if last.startswith("-") else ["none", *optimizing.PRESETS, *names]
     return [CompletionItem(f"{before}{comma}{item.value}") for item in _beginning(last, known)]
 
 

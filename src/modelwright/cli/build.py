@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 @click.option(
     "--passes",
     shell_complete=pass_names,
-    help="Optimizer passes or presets, separated by commas; `none` for none. Default: portable.",
+    help="Optimizer passes or presets, separated by commas; `-NAME` goes without one. Default: portable.",
 )
 @click.option("--force", is_flag=True, help="Keep passes whose operators the target's EP does not claim.")
 @dim_option

@@ -40,7 +40,7 @@ _ONLY = {"quantize": False, "compile": False}
     default="portable",
     show_default=True,
     shell_complete=pass_names,
-    help="Passes or presets, separated by commas.",
+    help="Passes or presets, separated by commas; `-NAME` goes without one of a preset.",
 )
 @dim_option
 @click.option("--opset", type=int, help="Convert to this opset.")

@@ -13,7 +13,7 @@ from modelwright.errors import UsageError
 from modelwright.graph import shared
 from modelwright.models import HfSource, OnnxSource, model_facts, processor_hints, sized_dims
 from modelwright.pipeline._conflicts import refuse_conflicts
-from modelwright.pipeline._known import chosen_passes
+from modelwright.pipeline._known import DEFAULT_PASSES, chosen_passes
 from modelwright.pipeline._recipe import Layer, Recipe, make_data, make_pixels, make_recipe, merged, require_layer
 from modelwright.pipeline._weights import settled_weights
 from modelwright.stages.quantize import Effort, QuantizeParams, canonical, steps_of
@@ -21,7 +21,6 @@ from modelwright.stages.validate import ValidateParams
 from modelwright.targets import Target, catalogue, on_this_host, parse_target
 from modelwright.vocabulary import Data, PixelInputs, Sized
 
-DEFAULT_PASSES = ("portable",)
 # Made-up inputs show that a graph was put together rightly, and no more of them would show more.
 MADE_UP_SAMPLES = 2
 _FIXED_SHAPE_DEVICES = ("npu",)

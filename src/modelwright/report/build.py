@@ -28,6 +28,7 @@ else:
 _WORDS = {True: ("Built", "green"), False: ("Failed its gate", "red"), None: ("Built, unproven,", "yellow")}
 _LEFT_SHOWN = 4
 _GROWN_BYTES = 1 << 20
+_FOLDING = "constant_folding"
 
 
 def render_builds(found: Builds, console: rich.console.Console) -> None:
@@ -141,10 +142,11 @@ def _grown(outcome: object, before: int | None, after: int) -> str:
     """A small file that computes its tables becomes a large one that holds them."""
     if not isinstance(outcome, OptimizeOutcome) or before is None or after < max(2 * before, before + _GROWN_BYTES):
         return ""
-    folded = any(step.name == "constant_folding" and step.fired for step in outcome.steps)
+    folded = any(step.name == _FOLDING and step.fired for step in outcome.steps)
     # A function that is inlined may hold weights, once for each call.
     inlined = any(step.name == ORT_IMPORT and step.nodes_after > step.nodes_before for step in outcome.steps)
-    why = ": constant_folding stores what the graph computed" if folded and not inlined else ""
+    stored = f": {_FOLDING} stores what the graph computed; -{_FOLDING} in --passes leaves it out"
+    why = stored if folded and not inlined else ""
     return f"; GREW from {human_bytes(before)} to {human_bytes(after)}{why}"
 
 

@@ -10,6 +10,7 @@ from onnx import TensorProto, helper
 from modelwright.errors import InputError, UsageError, WrightError
 from modelwright.models import OnnxSource
 from modelwright.pipeline import Recipe, RecipeChoices, make_recipe, read_layer, resolve_recipe, schema_of, toml_text
+from modelwright.stages.optimize import PRESETS
 from modelwright.targets import Cpu, _isa, parse_target
 from modelwright.vocabulary import Data
 from support.models import conv_net, model, qdq, save, value
@@ -114,6 +115,42 @@ def test_a_stage_can_be_switched_off(source):
     recipe = resolve_recipe(source, parse_target("qnn-npu:soc=x-elite"), file={"optimize": False, "compile": False})
     assert recipe.optimize is None
     assert recipe.compile is None
+
+
+def passes_of(source, *words):
+    recipe = resolve_recipe(source, parse_target("cpu"), RecipeChoices(passes=words))
+    return recipe.optimize.passes, recipe.reasons.passes
+
+
+def test_a_pass_of_a_preset_can_be_left_out(source):
+    without = [name for name in PRESETS["portable"] if name != "constant_folding"]
+    assert passes_of(source, "portable", "-constant_folding") == (tuple(without), ())
+    assert passes_of(source, "-constant-folding") == (tuple(without), ())
+    shared = passes_of(source, "portable", "transformers", "-constant_folding")[0]
+    assert set(shared) == {*without, *PRESETS["transformers"]} - {"constant_folding"}
+
+
+def test_what_needs_a_pass_that_is_left_out_goes_with_it_and_is_told(source):
+    passes, told = passes_of(source, "ort-extended", "-gelu_fusion")
+    assert set(PRESETS["ort-extended"]) - set(passes) == {"gelu_fusion", "bias_gelu_fusion"}
+    assert told == ("bias_gelu_fusion is left out: it needs gelu_fusion",)
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("portable", "-gelu_fusion"), "not among the passes"),
+        (("none", "-constant_folding"), "not among the passes"),
+        (("constant_folding", "-constant_folding"), "constant_folding runs it"),
+        (("ort-extended", "bias_gelu_fusion", "-gelu_fusion"), "bias_gelu_fusion runs it"),
+        (("portable", "-constant_foldin"), "there is no pass called"),
+        (("portable", "-"), "there is no pass called"),
+    ],
+)
+def test_a_pass_that_cannot_be_left_out_is_refused(source, words, why):
+    with pytest.raises(InputError) as caught:
+        passes_of(source, *words)
+    assert why in str(caught.value)
 
 
 def test_a_target_without_a_compiled_form_refuses_to_compile(source):
