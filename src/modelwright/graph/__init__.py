@@ -15,7 +15,7 @@ from modelwright.graph._fingerprint import fingerprint, structure
 from modelwright.graph._inplace import point_at, with_weights_in_place
 from modelwright.graph._late import late, names_read
 from modelwright.graph._listed import freeze_weights
-from modelwright.graph._load import DamagedFileError, Graph, file_stamp, load, mentions, shared
+from modelwright.graph._load import DamagedFileError, FileStamp, Graph, file_stamp, load, mentions, shared
 from modelwright.graph._macs import Macs, MacShare, UncountedMacs, count_macs
 from modelwright.graph._moved import data_places, with_data_at
 from modelwright.graph._precision import Precision, TypeShare
@@ -56,6 +56,7 @@ __all__ = [
     "EpContextNode",
     "ExternalDataError",
     "ExternalTensor",
+    "FileStamp",
     "FunctionEntry",
     "Graph",
     "MacShare",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from modelwright._lazy import lazy
 from modelwright.errors import InputError
 from modelwright.graph._external import is_external, locate
-from modelwright.graph._load import Graph, file_stamp
+from modelwright.graph._load import FileStamp, Graph, file_stamp
 from modelwright.graph._skeleton import ByteRange
 from modelwright.graph._types import STRING, stored_bytes
 
@@ -126,7 +126,7 @@ def _raw_form(tensor: onnx.TensorProto) -> bytes:
         ) from error
 
 
-def _update_from_file(digest: hashlib._Hash, path: Path, span: ByteRange, stamp: tuple[int, int] | None = None) -> None:
+def _update_from_file(digest: hashlib._Hash, path: Path, span: ByteRange, stamp: FileStamp | None = None) -> None:
     left = span.length
     buffer = memoryview(bytearray(min(_CHUNK, left)))
     try:

@@ -28,6 +28,7 @@ protobuf = lazy("google.protobuf.message")  # has no type stubs
 
 PROTOBUF_LIMIT = 2**31 - 1
 _FIRST_IR_WITH_OPSETS = 3
+FileStamp = tuple[int, int, int]  # see file_stamp
 _NEEDED = "Point at an .onnx file."
 _EXPORT = "Export the model again, or copy it again from where it works."
 _AGAIN = "Copy or download the file again and compare its size with the original."
@@ -42,15 +43,15 @@ class Graph:
     """A parsed model and where it came from. Weights stay on disk.
 
     `model` is complete but for the `raw_data` of initializers of 64 KiB and more: `on_disk` says, by index of
-    the initializer, where in the file they are. `stamp` is the file's size and time when it was read. A `shared` one is
-    looked at by several readers, so none of them may change it.
+    the initializer, where in the file they are. `stamp` says which file that was. A `shared` one is looked at by
+    several readers, so none of them may change it.
     """
 
     path: Path
     model: onnx.ModelProto
     bodies: tuple[Body, ...]
     on_disk: Mapping[int, ByteRange]
-    stamp: tuple[int, int]
+    stamp: FileStamp
     shared: bool = False
 
     @property
@@ -80,12 +81,12 @@ def mentions(path: str | Path, word: bytes) -> bool:
     try:
         stamp = file_stamp(path.stat())
     except OSError:
-        stamp = (0, 0)  # reading it says what is wrong
+        stamp = (0, 0, 0)  # reading it says what is wrong
     return word in _text(path, stamp)
 
 
 @functools.lru_cache(4)
-def _text(path: Path, stamp: tuple[int, int]) -> bytes:
+def _text(path: Path, stamp: FileStamp) -> bytes:
     return _read(path)[1].data
 
 
@@ -111,7 +112,7 @@ _RECENT: dict[Path, Graph] = {}
 _MOST_RECENT = 4
 
 
-def _shared(path: Path, stamp: tuple[int, int]) -> Graph:
+def _shared(path: Path, stamp: FileStamp) -> Graph:
     found = _RECENT.pop(path, None)
     if found is None or found.stamp != stamp:
         found = replace(load(path), shared=True)
@@ -121,12 +122,12 @@ def _shared(path: Path, stamp: tuple[int, int]) -> Graph:
     return found
 
 
-def file_stamp(status: os.stat_result) -> tuple[int, int]:
-    """Enough to notice that a file was replaced or rewritten."""
-    return status.st_size, status.st_mtime_ns
+def file_stamp(status: os.stat_result) -> FileStamp:
+    """Enough to notice that a file was replaced, also by one of the same size and time, or rewritten."""
+    return status.st_size, status.st_mtime_ns, status.st_ino
 
 
-def _read(path: Path) -> tuple[bytes, Skeleton, tuple[int, int]]:
+def _read(path: Path) -> tuple[bytes, Skeleton, FileStamp]:
     try:
         if not (path.is_file() or path.is_dir()) and path.exists():
             # Opening a pipe would wait for whoever writes to it.

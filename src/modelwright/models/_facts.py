@@ -12,7 +12,7 @@ from modelwright import __version__, home
 from modelwright._dataclass import dataclass
 from modelwright._json import digest, dumps, loads
 from modelwright._output import SEAL, is_sealed, sealed
-from modelwright.graph import facts, file_stamp, shared
+from modelwright.graph import FileStamp, facts, file_stamp, shared
 from modelwright.models._digest import file_digest
 from modelwright.models._guess import symbolic_dims
 from modelwright.store import remembers
@@ -57,7 +57,7 @@ def model_facts(path: str | Path) -> ModelFacts:
 
 
 @functools.lru_cache(1024)
-def _key(path: str, stamp: tuple[int, int]) -> str:
+def _key(path: str, stamp: FileStamp) -> str:
     return digest([_VERSION, __version__, file_digest(Path(path))])
 
 

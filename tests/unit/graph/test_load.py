@@ -206,6 +206,33 @@ def test_a_large_inline_model_keeps_its_weights_on_disk(tmp_path: Path) -> None:
     assert loaded.path.read_bytes()[span.offset : span.offset + span.length] == original
 
 
+def _replaced(path: Path, content: bytes) -> None:
+    """As an archive is unpacked over the one before: of the same size, and of the time that it says."""
+    status = path.stat()
+    assert status.st_size == len(content)
+    new = path.with_suffix(".new")
+    new.write_bytes(content)
+    os.utime(new, ns=(status.st_mtime_ns, status.st_mtime_ns))
+    new.replace(path)
+
+
+def test_a_file_replaced_by_one_of_the_same_size_and_time_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(models.mlp().SerializeToString())
+    before = graph.shared(path)
+    other = models.mlp()
+    other.graph.name = "z" * len(other.graph.name)
+    _replaced(path, other.SerializeToString())
+    assert before.model.graph.name != graph.shared(path).model.graph.name == other.graph.name
+
+
+def test_weights_of_a_file_that_was_replaced_are_not_taken_for_those_of_the_one_before(tmp_path: Path) -> None:
+    loaded = graph.load(models.save(SAMPLES["large"], tmp_path))
+    _replaced(loaded.path, loaded.path.read_bytes()[::-1])
+    with pytest.raises(InputError, match="changed since it was opened"):
+        graph.fingerprint(loaded)
+
+
 def test_nothing_is_written_beside_the_model(tmp_path: Path) -> None:
     folder = tmp_path / "read only"
     folder.mkdir()
