@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import inspect
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +14,7 @@ from modelwright._lazy import lazy
 from modelwright.data._npz import native
 from modelwright.data._rows import Row, Rows
 from modelwright.errors import InputError
-from modelwright.worker import user_code
+from modelwright.worker import load_file, user_code
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,15 +46,10 @@ class UserFunction:
         path = Path(name).absolute()
         if not path.is_file():
             raise self.failed(f"there is no file {name}")
-        module_name = f"modelwright_user_{digest(str(path))[:12]}"
-        spec = importlib.util.spec_from_file_location(module_name, path)
-        if spec is None or spec.loader is None:
+        if path.suffix != ".py":
             raise self.failed(f"{path.name} is not a Python file")
-        module = importlib.util.module_from_spec(spec)
-        # Dataclasses and pickling inside the file look their module up by name.
-        sys.modules[module_name] = module
         with self.running():
-            spec.loader.exec_module(module)
+            module = load_file(path, f"modelwright_user_{digest(str(path))[:12]}")
         found = getattr(module, function, None)
         if not callable(found) or inspect.isclass(found):
             raise self.failed(f"{path.name} defines no function {function}")

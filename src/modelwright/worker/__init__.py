@@ -9,6 +9,7 @@ from modelwright.worker._runtime import Runtime
 from modelwright.worker._runtimes import RuntimeStatus, find_runtime, list_runtimes, remove_runtime, runtime_names
 from modelwright.worker._so_far import SoFar, read_so_far
 from modelwright.worker._task import RemoteTask, Task, TaskFunction, task
+from modelwright.worker._user_file import load_file
 from modelwright.worker._worker import Worker, run
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "find_runtime",
     "limited",
     "list_runtimes",
+    "load_file",
     "memory_ceiling",
     "progress",
     "read_so_far",

@@ -67,7 +67,8 @@ def progress(message: str, fraction: float | None = None) -> None:
 @contextlib.contextmanager
 def user_code(what: str, fix: str) -> Iterator[None]:
     """The user's own Python runs inside. However it ends (it raises, leaves, crashes, hangs, takes all memory), the
-    parent gets an InputError about `what`."""
+    parent gets an InputError about `what`. What it imports leaves no compiled files in the user's folders."""
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     _tell(what, fix)
     try:
         yield
@@ -77,6 +78,7 @@ def user_code(what: str, fix: str) -> Iterator[None]:
         text = f"it called sys.exit({error.code!r})" if isinstance(error, SystemExit) else _line(error)
         raise InputError(f"{what} failed", cause=text, fix=fix) from error
     finally:
+        sys.dont_write_bytecode = before
         _tell(None, fix)
 
 

@@ -6,8 +6,6 @@ Imported by foreign interpreters too, so: standard library, numpy and onnxruntim
 from __future__ import annotations
 
 import contextlib
-import importlib.util
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -16,7 +14,7 @@ from typing import Any
 from modelwright._dataclass import dataclass
 from modelwright.errors import WrightError
 from modelwright.targets import installed_plugins, locate_plugin, one_line
-from modelwright.worker import task
+from modelwright.worker import load_file, task
 
 Devices = tuple[tuple[str, str | None, str | None], ...]
 
@@ -79,10 +77,4 @@ def _libraries() -> Iterator[tuple[str, str]]:
 
 def _selector(package: str) -> ModuleType:
     """The file that lies in the package, and no other."""
-    spec = importlib.util.spec_from_file_location("wright_select", Path(package, "wright_select.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return load_file(Path(package, "wright_select.py"), "wright_select")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from modelwright._dataclass import dataclass
 from modelwright._extensions import FAMILIES, broken_extension, extensions, load_extension
 from modelwright.errors import InputError
-from modelwright.worker import user_code
+from modelwright.worker import load_file, user_code
 
 if TYPE_CHECKING:
     from modelwright.stages.export._load import Loaded
@@ -93,13 +93,8 @@ def _spelt(model_type: str) -> str:
 
 def _from_file(path: Path) -> ModelFamily:
     if FILE_MODULE not in sys.modules:
-        spec = importlib.util.spec_from_file_location(FILE_MODULE, path)
-        assert spec is not None, "the file was looked at before"
-        assert spec.loader is not None, "a file of Python has one"
-        module = importlib.util.module_from_spec(spec)
         with user_code(f"the family file {path.name}", _REPAIR):
-            spec.loader.exec_module(module)
-        sys.modules[FILE_MODULE] = module
+            load_file(path, FILE_MODULE)
     found = getattr(sys.modules[FILE_MODULE], "FAMILY", None)
     if not isinstance(found, ModelFamily):
         raise InputError(f"{path.name} holds no family", cause="it has no FAMILY that is a ModelFamily", fix=_REPAIR)
