@@ -18,9 +18,16 @@ def external(megabytes: int = 2400) -> Row:
     with place() as here:
         model = heavy(here.folder / "model.onnx", megabytes, external=True, width=4096)
         size = bytes_in(here.folder)
-        bare = here.bare(OPTIMIZE, model, here.folder / "optimized.onnx", "external")
-        written = sum((here.folder / name).stat().st_size for name in ("optimized.onnx", "optimized.data"))
-        ours = here.wright("build", model, "--target", "cpu", "-o", here.folder / "out")
+        optimized = here.folder / "optimized.onnx", here.folder / "optimized.data"
+
+        def alone() -> Cost:
+            for file in optimized:
+                file.unlink(missing_ok=True)
+            return here.bare(OPTIMIZE, model, optimized[0], "external")
+
+        # What the kernel charges for pages of gigabytes differs by a third from one run to the next.
+        bare, ours = in_turns(alone, lambda: _for_targets(here, model, "cpu"), 3)
+        written = sum(file.stat().st_size for file in optimized)
         warm = here.wright("build", model, "--target", "cpu", "-o", here.folder / "out")
         hashed = here.bare(HASH, model, model.with_suffix(".data"))
         return {
