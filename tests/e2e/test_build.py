@@ -36,6 +36,13 @@ def test_a_gate_that_had_no_real_data_says_so_and_require_pass_exits_6(wright, m
     assert "passed on made-up inputs" in " ".join(wright("build", model, "--require-pass").out.split())
 
 
+def test_of_several_targets_an_error_says_which_one_it_is_about(wright, model):
+    words = ("--target", "cpu", "--target", "qnn-npu", "--passes", "conv_activation_fusion", "--precision", "fp32")
+    answer = wright("build", model, *words)
+    assert answer.code == 3
+    assert "\nerror: qnn-npu: conv_activation_fusion does not suit" in answer.err
+
+
 def test_the_plan_runs_nothing_and_writes_nothing(wright, model, tmp_path):
     steps = wright("build", "-m", model, "--target", "qnn-npu", "--plan", "--json").json["plans"][0]["stages"]
     assert [(step["stage"], step["state"]) for step in steps] == [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from modelwright.answers._gather import Gathered
 from modelwright.answers._rule import CauseRule, Lab, Shown
@@ -14,6 +15,7 @@ from modelwright.targets import LeftNode
 _QUANTIZED = {"com.microsoft.MatMulNBits", "com.microsoft.QLinearConv"}
 _SHOWN = 8
 _KINDS = 4
+_SHUT = "it does not open"
 
 
 def _left(found: Gathered) -> tuple[LeftNode, ...]:
@@ -42,9 +44,13 @@ def _any(item: Suggestion) -> bool:
 def _as_cures(found: Gathered, fits: Callable[[Suggestion], bool]) -> Iterator[TriedCure]:
     """They were tried when the target was asked."""
     for item in _suggested(found, fits):
-        after = f"{item.left_after} of {item.nodes_after} nodes left, {item.partitions_after} partitions"
-        before = f"{item.left_before} nodes left, {item.partitions_before} partitions"
-        yield TriedCure(item.title, item.how, before, after, item.left_after == 0)
+        after = f"{item.left_after} of {item.nodes_after} nodes left, {_partitions(item.partitions_after)}"
+        before = f"{item.left_before} nodes left, {_partitions(item.partitions_before)}"
+        yield TriedCure(item.title, item.how, _SHUT if _failed(found) else before, after, item.left_after == 0)
+
+
+def _partitions(count: int) -> str:
+    return "1 partition" if count == 1 else f"{count} partitions"
 
 
 def _in_vain(found: Gathered) -> Iterator[TriedCure]:
@@ -70,7 +76,14 @@ def _fused(found: Gathered) -> Shown | None:
 def _dynamic(found: Gathered) -> Shown | None:
     if found.model is None or not found.model.dynamic or not (_left(found) or _failed(found)):
         return None
-    return _nodes(found, _left(found)) if _suggested(found, _fixes_dims) else None
+    if not _suggested(found, _fixes_dims):
+        return None
+    if _failed(found):
+        assert found.analysis is not None
+        reason = str(found.analysis.placement.reason)
+        return Shown((reason,), (), {"target": str(found.complaint.target), "what": _SHUT})
+    shown = _nodes(found, _left(found))
+    return replace(shown, named={**shown.named, "what": f"{shown.named['ops']} are left"})
 
 
 def _failed(found: Gathered) -> bool:
@@ -140,7 +153,7 @@ RULES = (
     CauseRule(
         "dynamic-sizes",
         "slow",
-        "{target} needs fixed sizes, and the model has dynamic ones: {ops} are left",
+        "{target} needs fixed sizes, and the model has dynamic ones: {what}",
         _dynamic,
         _cures(_fixes_dims),
         cites=("https://github.com/openvinotoolkit/openvino/issues/24619",),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable
 from pathlib import Path
@@ -69,8 +70,11 @@ def run_build(command: str, call: VerbCall, out: Output) -> int:
 
 def build_code(found: Builds) -> int:
     """Targets that failed while others were built are complained about now; the first of them decides."""
+    several = len(found) + len(found.failed) > 1
     for one in found.failed:
-        told(one.error)
+        error = copy.copy(one.error)
+        error.problem = f"{one.target}: {error.problem}" if several else error.problem
+        told(error)
     if found.failed:
         return found.failed[0].error.exit_code
     undecided = any(build.accuracy is not None and build.accuracy.passed is None for build in found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -12,7 +13,7 @@ from typing import Any
 
 from modelwright._dataclass import dataclass
 from modelwright.data import DataSource, drawn, try_data
-from modelwright.errors import WrightError
+from modelwright.errors import ExecutionError, InputError, WrightError
 from modelwright.models import HfSource, OnnxSource, fetch
 from modelwright.pipeline._build import (
     BuildFailure,
@@ -201,7 +202,7 @@ class _Job:
         mine = [ended[node.id] for node in self._work.nodes]
         failed = [error for item in mine if (error := item.result.cause) is not None]
         if failed:
-            return BuildFailure(self._recipe.target, failed[0])
+            return BuildFailure(self._recipe.target, _doubting_guesses(failed[0], self._recipe))
         agree = self._work.agree
         return BuildResult(
             source=source_name(self._source),
@@ -214,6 +215,16 @@ class _Job:
             seconds=max(item.after_s for item in mine),
             agreement=None if agree is None else ended[agree.id].result.done,
         )
+
+
+def _doubting_guesses(error: WrightError, recipe: Recipe) -> WrightError:
+    """A model that refuses sizes which nobody told it is not at fault."""
+    guessed = [f"{item.name} {item.size}" for item in recipe.reasons.sizes if item.guessed]
+    if not guessed or not isinstance(error, InputError | ExecutionError):
+        return error
+    doubting = copy.copy(error)  # other targets may have met the same one
+    doubting.fix = f"Sizes were guessed ({', '.join(guessed)}): give `dims`, or real `data`. {error.fix}"
+    return doubting
 
 
 def _built(found: Route, head: Head, ended: Mapping[str, _Ended]) -> Built:

@@ -299,3 +299,20 @@ def test_a_reference_that_it_could_not_be_compared_with_leaves_the_question_open
     assert found.undecided[0].startswith("cannot tell whether it agrees with its reference: ")
     assert found.without_cause == "nothing wrong was found in what could be asked; not known: agreement"
     assert mw.diagnose(path, data=data).healthy is True
+
+
+def test_fixed_sizes_are_the_cure_also_where_the_target_does_not_even_open_the_model(tmp_path):
+    """What is left then is everything, and the EP itself says why: a part of constants only has no inputs."""
+    text = "g (float[n,4] x) => (float[n,4] y) <float[4] c = {1,2,3,4}> { d = Add(c, c) y = Mul(x, d) }"
+    path = tmp_path / "model.onnx"
+    onnx.save(onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> {text}'), path)
+    (cause,) = mw.diagnose(path, "qnn-npu").causes
+    assert cause.sentence == "qnn-npu needs fixed sizes, and the model has dynamic ones: it does not open"
+    assert "zero graph inputs" in cause.shown_by[0]
+    (cure,) = cause.cures
+    assert (cure.how, cure.before, cure.after, cure.held) == (
+        "--dim n=1",
+        "it does not open",
+        "0 of 2 nodes left, 1 partition",
+        True,
+    )

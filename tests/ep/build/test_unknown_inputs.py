@@ -73,3 +73,17 @@ def test_a_quantized_build_still_needs_inputs(tmp_path):
     with pytest.raises(InputError, match="unknown range") as caught:
         mw.build(write(tmp_path, text), "cpu", precision="w8a8")
     assert "`data`" in caught.value.fix
+
+
+def test_a_model_that_refuses_a_guessed_size_is_told_so(tmp_path):
+    """A reader of lines takes pictures of one height; nothing in the file says which."""
+    text = "(float[1,3,h,8] x) => (float[1,3,8] y) <int64[1] axes = {2}>"
+    path = write(tmp_path, text + " { p = MaxPool<kernel_shape=[32,1], strides=[32,1]>(x) y = Squeeze(p, axes) }")
+    with pytest.raises(InputError, match="cannot load") as caught:
+        mw.build(path, "qnn-npu", precision="fp32")
+    assert caught.value.fix.startswith("Sizes were guessed (h 224): give `dims`, or real `data`.")
+    found = mw.build(path, ["cpu", "qnn-npu"], precision="fp32")
+    assert [(one.target, "guessed (h 224)" in one.error.fix) for one in found.failed] == [("qnn-npu", True)]
+    with pytest.raises(InputError) as caught:
+        mw.build(path, "qnn-npu", precision="fp32", dims={"h": 64})
+    assert "guessed" not in caught.value.fix

@@ -130,8 +130,8 @@ def test_one_sample_is_clear_only_by_all_of_its_measures(measure, clear):
 def test_of_made_up_inputs_only_answers_that_no_rounding_explains_are_wrong(
     random, shares, cosine, noise_db, most, passed
 ):
-    item = replace(seen(cosine, 0.999, passed=False), sqnr_db=noise_db, max_abs=most)
-    verdict, reason, _ = _compared(_Answers((item,), random, shares=frozenset({"y"} if shares else ())))
+    item = replace(seen(cosine, 0.999, passed=False), sqnr_db=noise_db, max_abs=most, within_one=shares)
+    verdict, reason, _ = _compared(_Answers((item,), random))
     assert verdict is passed
     assert reason.startswith("made-up inputs do not tell" if passed is None else "it computes something else")
 

@@ -101,9 +101,10 @@ FORMS = {
 
 def judged(wanted, got, precision="w8a8", picked=True, random=False):
     names = frozenset(wanted[0]) if picked else frozenset()
-    outputs = parity(wanted, got, Asked([{}] * len(wanted), Gate(precision=precision), random, names))
+    gate = Gate(precision=precision)
+    outputs = parity(wanted, got, Asked([{}] * len(wanted), gate, random, names))
     nothing = Fidelity(None, None)
-    return _verdicts(Ways(outputs, "as executed", nothing, nothing))
+    return _verdicts(Ways(outputs, "as executed", nothing, nothing), gate, random=random)
 
 
 def passes(wanted, got, **how):
@@ -167,8 +168,9 @@ def test_places_that_non_maximum_suppression_picked_are_compared_by_what_is_ther
         got.append({**rest, "indices": other})
     nothing = [{**answer, "indices": answer["indices"][:3]} for answer in got]
     for answers, good in ((got, True), (nothing, False)):
-        outputs = parity(wanted, answers, Asked([{}] * SAMPLES, Gate(precision="w8a8"), False, frozenset({"indices"})))
-        checks = _verdicts(Ways(outputs, "as executed", Fidelity(None, None), Fidelity(None, None)))
+        gate, unknown = Gate(precision="w8a8"), Fidelity(None, None)
+        outputs = parity(wanted, answers, Asked([{}] * SAMPLES, gate, False, frozenset({"indices"})))
+        checks = _verdicts(Ways(outputs, "as executed", unknown, unknown), gate, random=False)
         assert all(check.passed for check in checks) is good
 
 

@@ -39,7 +39,6 @@ from modelwright.stages.validate import (
     is_quantized,
     parity,
     picked_outputs,
-    within_one,
 )
 from modelwright.targets import (
     OpTally,
@@ -91,7 +90,7 @@ def run_check(artifact: str, plain: str, workdir: str, params: TargetGate, data:
         placed = placed_and_used(artifact, target, spec, computed.use)
         outputs = _compared_with_cpu(plain, computed.answers, asked)
     integers = is_quantized(params.precision)
-    answers = _Answers(outputs, data.random, integers, _shares(computed.answers) if data.random else frozenset())
+    answers = _Answers(outputs, data.random, integers)
     outcome = _outcome(target, params, placed, computed, answers)
     if params.look and kind_of_failure(outcome.reason or ""):
         progress("looking for the smallest part that fails", 0.9)
@@ -150,26 +149,18 @@ def _compared_with_cpu(plain: str, answers: Sequence[Mapping[str, Any]], asked: 
 
 @dataclass(frozen=True)
 class _Answers:
-    """The target's beside the CPU's. `integers`: the model is rounded to them. `shares` are outputs between 0 and 1,
-    known where inputs are made up."""
+    """The target's beside the CPU's. `integers`: the model is rounded to them."""
 
     outputs: tuple[OutputParity, ...]
     random: bool = False
     integers: bool = False
-    shares: frozenset[str] = frozenset()
 
     def are_destroyed(self, item: OutputParity, wrong: Measure) -> bool:
         """What no rounding explains. Chances of next to nothing may be any other ones of next to nothing."""
-        if item.output in self.shares and (item.max_abs or 0.0) < _SEEN:
+        if item.within_one and (item.max_abs or 0.0) < _SEEN:
             return False
         far = wrong.value is None or wrong.value < (0.0 if wrong.decibels else _DESTROYED)
         return far or (item.sqnr_db is not None and item.sqnr_db < _DESTROYED_DB)
-
-
-def _shares(answers: Sequence[Mapping[str, Any]]) -> frozenset[str]:
-    first = answers[0] if answers else {}
-    floats = (name for name, values in first.items() if getattr(values, "dtype", None) == "float32" and values.size)
-    return frozenset(name for name in floats if all(within_one(answer[name]) for answer in answers))
 
 
 def _outcome(

@@ -144,7 +144,7 @@ def _leaves(outcome: CheckOutcome) -> bool:
 
 CHECK = Stage(
     name="check",
-    version="7",
+    version="8",
     params=TargetGate,
     outcome=CheckOutcome,
     task=RemoteTask("modelwright.stages.check._run:run_check"),

@@ -24,7 +24,7 @@ from modelwright.stages.validate._types import (
 )
 
 if TYPE_CHECKING:
-    from modelwright.stages.validate._kinds import are_classes, slice_axis, within_one
+    from modelwright.stages.validate._kinds import are_classes, slice_axis
     from modelwright.stages.validate._listed import picked_outputs
     from modelwright.stages.validate._outputs import Asked, parity
     from modelwright.stages.validate._run import run_validate
@@ -39,7 +39,6 @@ else:
         picked_outputs="_listed",
         run_validate="_run",
         slice_axis="_kinds",
-        within_one="_kinds",
     )
 
 __all__ = [
@@ -67,5 +66,4 @@ __all__ = [
     "run_validate",
     "slice_axis",
     "top1_bound",
-    "within_one",
 ]

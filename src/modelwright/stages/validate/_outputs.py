@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.metrics import Accumulator, masked
-from modelwright.stages.validate._kinds import kind_of
+from modelwright.stages.validate._kinds import kind_of, within_one
 from modelwright.stages.validate._listed import Lists, PickedRows, find_lists, matched_rows, row_axis
 from modelwright.stages.validate._measures import Judged, equality, listed, measures
 from modelwright.stages.validate._types import CLOSE, Gate, OutputParity, is_quantized
@@ -141,6 +141,7 @@ def _numbers(name: str, pairs: Pairs, feeds: Sequence[Mapping[str, Any]], asked:
         reason=problem,
         measures=seen,
         finite=any(bool(np.isfinite(_plain(one)).any()) for one, _ in pairs),
+        within_one=bool(judged) and all(float(one.min()) >= 0.0 and within_one(one) for one, _ in judged),
     )
 
 

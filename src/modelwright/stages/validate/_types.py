@@ -103,7 +103,7 @@ class OutputParity:
 
     Numbers have a cosine, and a `kind`, which says by which `measures` they are judged. `equal` is for what is right or
     wrong (classes, masks, words): the share that is the same, over all samples. `finite`: the export gave a number to
-    compare with.
+    compare with. `within_one`: all its numbers are between 0 and 1, as chances are.
     """
 
     output: str
@@ -116,6 +116,7 @@ class OutputParity:
     reason: str | None
     measures: tuple[Measure, ...] = ()
     finite: bool = True
+    within_one: bool = False
 
 
 @dataclass(frozen=True)
@@ -197,7 +198,7 @@ def top1_bound(precision: str) -> float:
 
 VALIDATE = Stage(
     name="validate",
-    version="18",
+    version="19",
     params=Gate,
     outcome=ValidateOutcome,
     task=RemoteTask("modelwright.stages.validate._run:run_validate"),
