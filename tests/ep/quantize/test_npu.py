@@ -173,15 +173,43 @@ def test_what_is_no_gelu_or_is_shown_in_between_stays_as_it_is(model):
     assert fuse_gelu(model) == 0
 
 
-def test_the_npu_takes_a_gelu_on_integers_and_no_erf_is_left_to_the_cpu(tmp_path):
+@pytest.mark.parametrize(("precision", "scope"), [("w8a8", "qnn"), ("w8a16", None)])
+def test_the_npu_takes_a_gelu_on_integers_and_no_erf_is_left_to_the_cpu(tmp_path, precision, scope):
     work = tmp_path / "work"
     work.mkdir()
-    params = QuantizeParams("w8a8", samples=4, pairs="all", scope="qnn")
+    params = QuantizeParams(precision, samples=4, pairs="all", scope=scope)
     run_quantize(saved(gelu("x first"), tmp_path), str(work), params, DataSource())
     assert set(ask(work / "model.onnx")) <= {"QuantizeLinear", "DequantizeLinear"}
     whole, floats = composed(work / "model.onnx", work / "graph")
     assert "Gelu" in whole
     assert floats == []
+
+
+@pytest.mark.parametrize("asked", ["erf", "gate"])
+def test_a_gelu_of_which_a_part_is_asked_about_by_name_stays_as_it_is(asked):
+    model = gelu("x first")
+    assert any(asked in (node.name, *node.output) for node in model.graph.node)
+    assert fuse_gelu(model, {asked}) == 0
+
+
+def test_gelus_one_behind_the_other_all_become_one_operator():
+    one = "s{0} = Div({1}, r) e{0} = Erf(s{0}) g{0} = Add(e{0}, one) w{0} = Mul({1}, g{0}) y{0} = Mul(w{0}, h)"
+    body = " ".join(one.format(number, f"y{number - 1}") for number in range(1, 4))
+    weights = "float r = {1.4142135}, float one = {1.0}, float h = {0.5}"
+    text = f'<ir_version: 8, opset_import: ["" : 17]> g (float[4] y0) => (float[4] y3) <{weights}> {{ {body} }}'
+    before, after = onnx.parser.parse_model(text), onnx.parser.parse_model(text)
+    for node in after.graph.node:
+        node.name = node.output[0]
+    assert fuse_gelu(after) == 3
+    assert [(node.op_type, *node.input, *node.output) for node in after.graph.node] == [
+        ("Gelu", f"y{number}", f"y{number + 1}") for number in range(3)
+    ]
+    x = np.linspace(-2, 2, 4, dtype=np.float32)
+    answers = [
+        ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, {"y0": x})[0]
+        for model in (before, after)
+    ]
+    np.testing.assert_allclose(*answers, rtol=1e-4, atol=1e-5)
 
 
 def test_a_recipe_for_the_npu_says_whose_operators_it_quantizes(tmp_path):

@@ -7,6 +7,7 @@ the middle of the model.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from modelwright._lazy import lazy
@@ -19,29 +20,33 @@ else:
 
 _DOMAIN = "com.microsoft"
 _CLOSE = 1e-3
+_INNER = 4  # of the five nodes all but the last
 
 
-def fuse_gelu(model: onnx.ModelProto) -> int:
-    """x / √2, Erf, + 1, · x and · 0.5 in either order, in place; returns how many."""
-    graph, found = model.graph, 0
+def fuse_gelu(model: onnx.ModelProto, asked: Collection[str] = ()) -> int:
+    """x / √2, Erf, + 1, · x and · 0.5 in either order, in place; returns how many. Not where one of its nodes or
+    tensors is `asked` about by name."""
+    graph = model.graph
     constants = {
         tensor.name: float(onnx.numpy_helper.to_array(tensor).reshape(-1)[0])
         for tensor in graph.initializer
         if all(size == 1 for size in tensor.dims) and tensor.data_type == onnx.TensorProto.FLOAT
     }
-    for erf in [node for node in graph.node if node.op_type == "Erf"]:
-        whole = _Gelu(Links.of(graph), constants).around(erf)
-        if whole is None:
+    erfs = [node for node in graph.node if node.op_type == "Erf"]
+    gelu = _Gelu(Links.of(graph), constants) if erfs else None
+    wholes = [whole for erf in erfs if gelu is not None and (whole := gelu.around(erf)) is not None]
+    gone: set[str] = set()
+    for source, nodes in wholes:
+        *inner, last = nodes
+        if any(node.name in asked or node.output[0] in asked for node in nodes):
             continue
-        source, nodes = whole
-        last = nodes[-1]
-        place = list(graph.node).index(last)
-        name = f"{last.name}_gelu"
-        fused = onnx.helper.make_node("Gelu", [source], [last.output[0]], name=name, domain=_DOMAIN)
-        graph.node.insert(place, fused)
-        for node in nodes:
-            graph.node.remove(node)
-        found += 1
+        gone.update(node.output[0] for node in inner)
+        last.CopyFrom(
+            onnx.helper.make_node("Gelu", [source], [last.output[0]], name=f"{last.name}_gelu", domain=_DOMAIN)
+        )
+    for place in reversed([place for place, node in enumerate(graph.node) if gone.intersection(node.output)]):
+        del graph.node[place]
+    found = len(gone) // _INNER
     if found and not any(item.domain == _DOMAIN for item in model.opset_import):
         model.opset_import.add(domain=_DOMAIN, version=1)
     return found

@@ -98,8 +98,9 @@ def quantize_static(
     `to_write` has its large weights beside it in the end.
     """
     _check(params)
-    if params.scope is not None:
-        fuse_gelu(prepared.model)
+    # Of an NPU: what carries pairs itself is no longer the pattern that an EP knows.
+    if params.scope is not None or (step.activation_bits >= WIDE and not params.op_types):
+        fuse_gelu(prepared.model, {*params.nodes_to_exclude, *(item.tensor for item in params.overrides)})
     operators = static_operators(prepared.model, params, step.activation_bits)
     excluded = set(params.nodes_to_exclude) | set(excluded_without_name(prepared.model, operators))
     excluded |= index_arithmetic(prepared.model) | other_floats(prepared.model, operators)
