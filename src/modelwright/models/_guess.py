@@ -43,6 +43,8 @@ _DIM_NAMES: tuple[tuple[str, Role], ...] = (
 )
 _AUDIO_INPUTS: Mapping[str, Role] = {"input_values": "samples", "input_features": "frames"}
 _COLOURS = (1, 3, 4)
+# Not `hidden_states`, which are those of tokens.
+_STATES = r"^([hc]_?[0nx]?|(hidden|cell|h|c)?_?state|hidden|cell|state_?[hc])(_in)?$"
 _INTEGERS = ("int", "uint")
 
 
@@ -249,6 +251,7 @@ class _Dimensions:
         signature = inputs_of(graph)
         names = [dim for value in signature for dim in self.declared(value) if isinstance(dim, str)]
         _refuse_unknown("dimension", chosen, names)
+        self._signature = signature
         self._hints = [hints for hints in (processor, metadata_hints(graph)) if hints is not None]
         self._chosen = {**self._recorded(signature, known), **chosen}
 
@@ -282,12 +285,26 @@ class _Dimensions:
         if total is not None:
             return Sized(dim, total, GUESS)
         if role is None:
-            raise NoGuessError(
-                f"dimension {axis} of input {value.name} has no size",
-                cause=f"it is symbolic ({dim}) and nothing tells how large it usually is",
-                fix=f"Give its size (`dims` {dim}=512, for example), or real inputs as `data`.",
-            )
+            raise self._no_guess()
         return self._told(dim, role) or Sized(dim, _USUAL[role], "one sample" if role == "batch" else GUESS)
+
+    def _no_guess(self) -> NoGuessError:
+        """For all of them at once."""
+        every = [(value, *item) for value in self._signature for item in enumerate(self.declared(value))]
+        unsized = dict.fromkeys(
+            dim
+            for value, axis, dim in every
+            if isinstance(dim, str)
+            and dim not in self._chosen
+            and self._sum(dim) is None
+            and _role(value, axis, dim) is None
+        )
+        first, several = next(iter(unsized)), len(unsized) > 1
+        return NoGuessError(
+            f"{len(unsized)} dimensions have no size" if several else f"dimension {first} has no size",
+            cause=f"{' and '.join(unsized) if several else 'it'} can be of any size, and nothing tells which is usual",
+            fix=f"Give the size{' of each' if several else ''} (`dims` {first}=512, for example), or real `data`.",
+        )
 
     def _told(self, dim: str, role: Role) -> Sized | None:
         for hints in self._hints:
@@ -326,11 +343,19 @@ def _role(value: ValueSpec, axis: int, dim: str) -> Role | None:
         return _AUDIO_INPUTS[value.name]
     if whole and len(shape) == 2:
         return "sequence"
+    if axis == 1 and _is_state(value.name, shape):
+        return "batch"
     if not whole and len(shape) == 4:
         last = shape[3] in _COLOURS and shape[1] not in _COLOURS
         places: tuple[Role, ...] = ("height", "width", "channels") if last else ("channels", "height", "width")
         return places[axis - 1]
     return None
+
+
+def _is_state(name: str, shape: tuple[int | str | None, ...]) -> bool:
+    """What a recurrent network hands on: layers, samples, values."""
+    fixed = len(shape) == 3 and isinstance(shape[0], int) and isinstance(shape[2], int)
+    return fixed and re.search(_STATES, name, re.IGNORECASE) is not None
 
 
 def _refuse_unknown(what: str, given: Iterable[str], known: Sequence[str]) -> None:

@@ -107,6 +107,33 @@ def test_integers_of_unknown_range_are_an_error_not_a_guess(tmp_path):
     assert generate(specs_from_graph(graph, ranges={"counts": (5, 9)}))["counts"].max() < 9
 
 
+def test_every_dimension_without_a_size_is_named_at_once(tmp_path):
+    nodes = [helper.make_node("Identity", ["wave"], ["y"])]
+    inputs = [("wave", TensorProto.FLOAT, [None, None]), ("mix", TensorProto.FLOAT, [2, "slots"])]
+    graph = write(tmp_path, inputs, nodes)
+    with pytest.raises(InputError, match="2 dimensions have no size") as error:
+        specs_from_graph(graph)
+    assert "wave:1 and slots" in error.value.cause
+    with pytest.raises(InputError, match="dimension slots has no size"):
+        specs_from_graph(graph, sizes={"wave:1": 512})
+    assert [spec.sizes for spec in specs_from_graph(graph, sizes={"wave:1": 512, "slots": 3})] == [(1, 512), (2, 3)]
+
+
+@pytest.mark.parametrize("name", ["state", "h0", "c", "hidden_in"])
+def test_the_state_of_a_recurrent_network_is_of_one_sample(tmp_path, name):
+    """silero-vad hands on (layers, samples, values); nothing else in the file says what its middle is."""
+    graph = write(tmp_path, [(name, TensorProto.FLOAT, [2, None, 128])], [helper.make_node("Identity", [name], ["y"])])
+    (size,) = sized_dims(graph)
+    assert (size.size, size.guessed) == (1, False)
+
+
+def test_hidden_states_are_those_of_tokens_and_as_many_as_there_are(tmp_path):
+    nodes = [helper.make_node("Identity", ["encoder_hidden_states"], ["y"])]
+    graph = write(tmp_path, [("encoder_hidden_states", TensorProto.FLOAT, [1, None, 128])], nodes)
+    with pytest.raises(InputError, match="encoder_hidden_states:1 has no size"):
+        sized_dims(graph)
+
+
 def test_images_with_unnamed_dimensions(tmp_path):
     graph = write(
         tmp_path,
