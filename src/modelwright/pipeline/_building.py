@@ -202,7 +202,7 @@ class _Job:
         mine = [ended[node.id] for node in self._work.nodes]
         failed = [error for item in mine if (error := item.result.cause) is not None]
         if failed:
-            return BuildFailure(self._recipe.target, _doubting_guesses(failed[0], self._recipe))
+            return BuildFailure(self._recipe.target, _doubting_sizes(failed[0], self._recipe))
         agree = self._work.agree
         return BuildResult(
             source=source_name(self._source),
@@ -217,13 +217,17 @@ class _Job:
         )
 
 
-def _doubting_guesses(error: WrightError, recipe: Recipe) -> WrightError:
-    """A model that refuses sizes which nobody told it is not at fault."""
-    guessed = [f"{item.name} {item.size}" for item in recipe.reasons.sizes if item.guessed]
-    if not guessed or not isinstance(error, InputError | ExecutionError):
+def _doubting_sizes(error: WrightError, recipe: Recipe) -> WrightError:
+    """A model that refuses sizes which nobody told it is not at fault; one told may be wrong for a part of it."""
+    guessed = [(item.name, item.size) for item in recipe.reasons.sizes if item.guessed]
+    doubted = guessed or (recipe.optimize.fix_dims if recipe.optimize is not None else ())
+    if not doubted or not isinstance(error, InputError | ExecutionError):
         return error
+    words = ", ".join(f"{name} {size}" for name, size in doubted)
+    how = f"Sizes were guessed ({words}): give `dims`, or real `data`."
+    how = how if guessed else f"Its sizes were fixed ({words}): see that every part of it bears them."
     doubting = copy.copy(error)  # other targets may have met the same one
-    doubting.fix = f"Sizes were guessed ({', '.join(guessed)}): give `dims`, or real `data`. {error.fix}"
+    doubting.fix = f"{how} {error.fix}"
     return doubting
 
 
