@@ -18,12 +18,13 @@ from modelwright.stages.validate._clipped import beyond_calibration
 from modelwright.stages.validate._fed import Feeds, compared, feeds_for
 from modelwright.stages.validate._types import (
     NOT_RUN,
+    NOTHING_ROUNDED,
     UNCHANGED,
     UNKNOWN,
     Gate,
     GateCheck,
-    OutputParity,
     ValidateOutcome,
+    answers_nothing,
     cosine_bound,
     is_quantized,
 )
@@ -37,12 +38,9 @@ else:
     onnx = lazy("onnx")
 
 REPORT = "validation.json"
-NOTHING_ROUNDED = "fp32"
 REPEATABLE = "repeatable answers"
 _DRAWS = "the export answers the same input differently each time: it draws random numbers, so nothing can be compared"
 _NOTHING = "runs; answers of next to nothing ({}) tell nothing: give real data in which there is something"
-# What float32 leaves of numbers around one, and what is hardly a chance.
-_FLOAT32_OF_ONE, _HARDLY = 1e-6, 1e-3
 _SAME_FILE = "it is the file that it came from, byte for byte"
 
 
@@ -227,7 +225,7 @@ def _measured(found: Ways, gate: Gate, *, random: bool) -> Iterator[GateCheck]:
     """Each measure once, by the output that fails it, else by one of which nobody can say, else by the first."""
     by_name: dict[str, list[GateCheck]] = {}
     for item in found.outputs:
-        nothing = _answers_nothing(item, gate, random=random)
+        nothing = answers_nothing(item, gate.precision, random=random)
         for measure in item.measures:
             kind = f"judged as {item.kind}, " if item.kind is not None else ""
             words = f"{item.output}, {kind}{found.decided_by}: {measure.detail}"
@@ -238,16 +236,6 @@ def _measured(found: Ways, gate: Gate, *, random: bool) -> Iterator[GateCheck]:
     for checks in by_name.values():
         worst = weakest(check.passed for check in checks)
         yield next(check for check in checks if check.passed is worst)
-
-
-def _answers_nothing(item: OutputParity, gate: Gate, *, random: bool) -> bool:
-    """Chances of next to nothing, such as a detector's where nothing is: most of them is rounding, and one rounding is
-    as good as another. What was rounded on purpose is excused by made-up inputs only, which nobody chose to be seen."""
-    if not item.within_one or item.max_abs is None:
-        return False
-    if gate.precision == NOTHING_ROUNDED:
-        return item.max_abs <= _FLOAT32_OF_ONE
-    return random and item.max_abs <= _HARDLY
 
 
 def _bound(gate: Gate) -> float:
