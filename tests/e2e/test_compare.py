@@ -72,6 +72,19 @@ def test_a_gate_that_nothing_decides_is_exit_6_and_a_retry_decides_it(wright):
     assert "gate: new is proven not to be more than 3 % slower" in again.out
 
 
+def test_arms_that_both_see_nothing_are_not_called_different(wright, tmp_path):
+    """A detector's chances where nothing is: 3e-8 and 4e-8."""
+    for name, shift in (("one.onnx", -17.3), ("two.onnx", -17.0)):
+        nodes = [helper.make_node("Add", ["x", "b"], ["h"]), helper.make_node("Sigmoid", ["h"], ["y"])]
+        ends = [models.value("x", shape=[1, 64])], [models.value("y", shape=[1, 64])]
+        models.save(models.model(nodes, *ends, [numpy_helper.from_array(np.float32([shift]), "b")]), tmp_path, name)
+    answer = wright("compare", "one.onnx", "two.onnx", *QUICK)
+    assert answer.code == 6
+    assert "error: cannot tell whether two answers what one answers" in answer.err
+    assert "give real samples" in answer.err
+    assert "next to nothing" in answer.out
+
+
 def test_an_arm_that_answers_something_else_is_exit_1_unless_allowed(wright, tmp_path):
     _stack(tmp_path, 3, "other.onnx", last="Neg")
     refused = wright("compare", "slow.onnx", "other.onnx", *QUICK)

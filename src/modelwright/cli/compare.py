@@ -109,7 +109,12 @@ def _gate(result: CompareResult, max_slowdown: float) -> int:
 
 
 def _refuse(arm: ArmResult, base: str) -> NoReturn:
-    """Done, and the answer is no: how fast it is does not matter."""
+    """Done, and the answer is no: how fast it is does not matter. Or nobody can tell."""
+    if arm.outputs is not None and arm.outputs.nothing:
+        say(f"error: cannot tell whether {arm.name} answers what {base} answers")
+        say(f"  why: {arm.refused}")
+        say("  next: give real samples in which there is something; --allow-different measures it all the same")
+        raise click.exceptions.Exit(CANNOT_TELL)
     say(f"error: {arm.name} does not answer what {base} answers")
     say(f"  why: {arm.refused}")
     say("  next: wright debug finds where they part; --allow-different measures it all the same")

@@ -21,7 +21,7 @@ from modelwright.measure._perf_types import (
 from modelwright.measure.races._arm import ReadyArm, inputs_digest, ready_arm
 from modelwright.measure.races._arm_spec import Arm, parse_arm, parse_arms
 from modelwright.measure.races._compare import compare
-from modelwright.measure.races._outputs import OutputCheck, Outputs, check_outputs, says_something
+from modelwright.measure.races._outputs import OutputCheck, Outputs, check_outputs, first_unlike, says_something
 from modelwright.measure.races._schedule import Schedule, Turn
 from modelwright.measure.races._sentence import quantile_name, sentence
 from modelwright.measure.races._settling import QUIETER, more_budget, what_settles
@@ -115,6 +115,7 @@ __all__ = [
     "check_outputs",
     "compare",
     "explained",
+    "first_unlike",
     "inputs_digest",
     "latency",
     "make_subject",

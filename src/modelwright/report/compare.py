@@ -147,7 +147,7 @@ def answers_words(arm: ArmResult) -> str:
     if found is None:
         return "-"
     if found.different is not None:
-        return "differ"
+        return "next to nothing" if found.nothing else "differ"
     cosine = f"cosine {found.cosine:.5f}" if found.cosine is not None else None
     equal = f"{found.equal:.1%} equal" if found.equal is not None else None
     return ", ".join(words for words in (cosine, equal) if words)

@@ -88,6 +88,15 @@ def test_one_place_where_a_variant_answers_otherwise_decides():
     assert answers(facts(trials=(*facts().trials, there)), "agreement") == {"qnn-npu": False}
 
 
+def test_variants_that_both_see_nothing_do_not_disagree():
+    there = replace(facts().trials[1], different="y is next to nothing in both", nothing=True)
+    found = facts(trials=(facts().trials[0], there))
+    row = next(row for row in gate_rows(found) if row.gate == "agreement")
+    assert (row.passed, row.reason.startswith("nobody can tell"), bool(row.fix)) == (None, True, True)
+    otherwise = replace(there, place="other", different="cosine 0.5", nothing=False)
+    assert answers(facts(trials=(*found.trials, otherwise)), "agreement") == {"qnn-npu": False}
+
+
 def test_a_variant_that_ran_nowhere_is_unknown_and_says_why():
     found = facts(trials=(facts().trials[0], VariantTrial("qnn-npu", "here", False, "there is no such device")))
     row = next(row for row in gate_rows(found) if row.gate == "agreement")

@@ -42,6 +42,33 @@ def different(base, arm, *tolerances):
 )
 def test_other_answers_are_told_with_how_they_differ(base, arm, words):
     assert words in different(base, arm)
+    assert not check_outputs({"y": base}, {"y": arm}, "fp32").nothing
+
+
+CHANCES = (1e-8 * RNG.random((1, 1, 8, 8))).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("base", "arm", "precision", "nothing"),
+    [
+        (CHANCES, CHANCES[..., ::-1], "fp32", True),
+        # Two sessions of one detector on noise; and an arm that does nothing at all, which nobody can tell from it.
+        (CHANCES, np.zeros_like(CHANCES), "fp32", True),
+        (CHANCES, CHANCES + np.float32(1e-4), "fp32", False),
+        (CHANCES, CHANCES + RNG.random(CHANCES.shape, np.float32) * np.float32(1e-4), "w8a8", True),
+        (CHANCES, CHANCES + np.float32(0.1), "w8a8", False),
+        (CHANCES + np.float32(0.5), CHANCES, "w8a8", False),
+        (CHANCES - np.float32(5e-9), CHANCES, "fp32", False),
+    ],
+)
+def test_nobody_can_tell_answers_of_next_to_nothing_apart(base, arm, precision, nothing):
+    found = check_outputs({"y": base}, {"y": arm}, precision)
+    assert (found.different is not None, found.nothing) == (True, nothing)
+
+
+def test_what_really_differs_is_told_before_what_nobody_can_tell():
+    found = check_outputs({"a": CHANCES, "b": SCORES}, {"a": CHANCES[..., ::-1], "b": -SCORES}, "fp32")
+    assert (found.different.split()[2:4], found.nothing) == (["of", "b,"], False)
 
 
 @pytest.mark.parametrize(

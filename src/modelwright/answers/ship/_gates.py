@@ -148,6 +148,8 @@ def _agrees(found: GateFacts, target: str) -> tuple[bool | None, str]:
     worst = worst_of(compared)
     if worst is None:
         return None, _why_not(found.of(target))
+    if worst.nothing:
+        return None, f"nobody can tell on {worst.engine}: {worst.different}"
     if worst.different is not None:
         return False, f"other answers than {found.reference} on {worst.engine}: {worst.different}"
     return True, f"answers as {found.reference} does, {worst.inputs} inputs, on {worst.engine}{_simulated(worst)}"

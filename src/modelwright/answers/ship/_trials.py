@@ -97,9 +97,9 @@ def _trial(plan: TrialPlan, asked: _AskedVariant, fed: Sequence[Subject], known:
         return VariantTrial(target, asked.place, ran=False, reason=f"{error.problem}: {error.cause}")
     if target == plan.reference and asked.place == HERE:
         known.extend(one.answers for one in ran)
-        different, compared = None, False
+        unlike, compared = None, False
     else:
-        different, compared = _different(plan, target, known, ran), bool(known)
+        unlike, compared = _unlike(plan, target, known, ran), bool(known)
     return VariantTrial(
         target,
         asked.place,
@@ -110,18 +110,18 @@ def _trial(plan: TrialPlan, asked: _AskedVariant, fed: Sequence[Subject], known:
         simulated=ran[0].simulated,
         inputs=len(ran),
         finite=all(_finite(one.answers) for one in ran),
-        different=different,
+        different=None if unlike is None else unlike.different,
+        nothing=unlike is not None and unlike.nothing,
         compared=compared,
         fed_finite=all(_finite(subject.feeds) for subject in fed),
     )
 
 
-def _different(plan: TrialPlan, target: str, known: Sequence[Outputs], ran: Sequence[_Ran]) -> str | None:
+def _unlike(plan: TrialPlan, target: str, known: Sequence[Outputs], ran: Sequence[_Ran]) -> measure.OutputCheck | None:
     """How the answers are not those of the reference, by the looser of both precisions."""
     precisions = [judged_as(one.precision) for one in plan.variants if one.target in (target, plan.reference)]
     pairs = zip(known, ran, strict=False)
-    checks = (measure.check_outputs(theirs, ours.answers, *precisions).different for theirs, ours in pairs)
-    return next((words for words in checks if words is not None), None)
+    return measure.first_unlike(measure.check_outputs(theirs, ours.answers, *precisions) for theirs, ours in pairs)
 
 
 def _run(arms: Sequence[ReadyArm]) -> list[_Ran]:
@@ -147,5 +147,5 @@ def _is_finite(array: Any) -> bool:
 def worst_of(trials: Sequence[VariantTrial]) -> VariantTrial | None:
     """Of those that ran, one that says no, else the first."""
     ran = [trial for trial in trials if trial.ran]
-    bad = (trial for trial in ran if trial.finite is False or trial.different is not None)
-    return next(bad, next(iter(ran), None))
+    bad = [trial for trial in ran if trial.finite is False or trial.different is not None]
+    return min(bad, key=lambda trial: trial.nothing, default=next(iter(ran), None))

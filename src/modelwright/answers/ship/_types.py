@@ -72,7 +72,7 @@ class VariantTrial:
     """One variant, opened and run in one place: `here`, or a runtime by its name. Without `ran`, `reason` says why not.
 
     `inputs` are so many different ones, numbers all of them where `fed_finite`; `finite` and `different` (from the CPU
-    variant, how) are about their answers.
+    variant, how) are about their answers; `nothing`: only because both answer next to nothing.
     """
 
     target: str
@@ -85,6 +85,7 @@ class VariantTrial:
     inputs: int = 0
     finite: bool | None = None
     different: str | None = None
+    nothing: bool = False
     compared: bool = False
     fed_finite: bool = True
 

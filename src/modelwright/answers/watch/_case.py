@@ -120,10 +120,13 @@ def _accuracy(old: _Answered, new: _Answered, arm: ReadyArm, *, real: bool) -> W
         measure.check_outputs(theirs, ours, arm.tolerance)
         for theirs, ours in zip(old.answers, new.answers, strict=True)
     ]
-    different = next((check.different for check in checks if check.different), None)
+    unlike = measure.first_unlike(checks)
     fed = f"{len(checks)} {'real' if real else 'made-up'} input{'s' if len(checks) > 1 else ''}"
-    if different is not None:
-        return WatchRow("accuracy", False, f"other answers on {fed}: {different}")
+    if unlike is not None and unlike.nothing:
+        words = f"nobody can tell on {fed}: {unlike.different}"
+        return WatchRow("accuracy", None, words, fix="give the case `data` in which there is something")
+    if unlike is not None:
+        return WatchRow("accuracy", False, f"other answers on {fed}: {unlike.different}")
     if not any(map(measure.says_something, old.answers)):
         words = f"nothing but NaN and infinity came out on {fed}, on both sides"
         return WatchRow("accuracy", None, words, fix="give the case `data` that it computes numbers from")

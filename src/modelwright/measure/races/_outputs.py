@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from modelwright._dataclass import dataclass
@@ -23,12 +23,15 @@ else:
 Outputs = Mapping[str, Any]
 _HALVES = ("float16", "bfloat16")
 _COARSEST = "w8a8"
+# What is hardly a chance, and what float32 leaves of numbers around one.
+_HARDLY, _FLOAT32_OF_ONE = 1e-3, 1e-6
 
 
 @dataclass(frozen=True)
 class OutputCheck:
     """An arm's answers beside the base's: the worst output by each measure that applies. `different` says how they are
-    not the base's, by the bound of `precision`, or why that could not be found out."""
+    not the base's, by the bound of `precision`, or why that could not be found out. `nothing`: only because both answer
+    next to nothing, so nobody can tell."""
 
     different: str | None
     precision: str
@@ -36,6 +39,7 @@ class OutputCheck:
     relative_error: float | None
     equal: float | None
     max_abs: float | None
+    nothing: bool = False
 
 
 def check_outputs(base: Outputs, arm: Outputs, *tolerances: str) -> OutputCheck:
@@ -46,7 +50,8 @@ def check_outputs(base: Outputs, arm: Outputs, *tolerances: str) -> OutputCheck:
     if list(expected) != list(found):
         return _different(f"its outputs are {_names(found)}, those of the base {_names(expected)}", precision)
     checks = [_check(name, expected[name], found[name], precision) for name in expected]
-    different = next((check.different for check in checks if check.different), None)
+    worst = first_unlike(checks)
+    different = None if worst is None else worst.different
     compared = [check for check in checks if check.cosine is not None or check.equal is not None]
     if different is None and not compared:
         different = "its answers are empty, so there is nothing to compare"
@@ -57,7 +62,13 @@ def check_outputs(base: Outputs, arm: Outputs, *tolerances: str) -> OutputCheck:
         relative_error=_largest(check.relative_error for check in checks),
         equal=_least(check.equal for check in checks),
         max_abs=_largest(check.max_abs for check in checks),
+        nothing=worst is not None and worst.nothing,
     )
+
+
+def first_unlike(checks: Iterable[OutputCheck]) -> OutputCheck | None:
+    """The first that is really different, else the first of which nobody can tell."""
+    return min((check for check in checks if check.different is not None), key=lambda one: one.nothing, default=None)
 
 
 def says_something(answers: Outputs) -> bool:
@@ -102,7 +113,17 @@ def _numbers(name: str, base: Leaf, arm: Leaf, precision: str) -> OutputCheck:
         different = f"cosine {cosine:.5f} of {name}, {precision} needs {least}"
     elif error is None or error > most:
         different = f"{name} is {_percent(error)} off, {precision} may be {most:.1%}"
-    return OutputCheck(different, precision, cosine, error, None, scores.max_abs.value)
+    nothing = different is not None and _is_nothing(base, arm, precision)
+    if nothing:
+        different = f"{name}, from 0 to 1, is next to nothing in both, and {scores.max_abs.value:.1g} apart at most"
+    return OutputCheck(different, precision, cosine, error, None, scores.max_abs.value, nothing)
+
+
+def _is_nothing(base: Leaf, arm: Leaf, precision: str) -> bool:
+    """Chances of things that are not there: what is left is rounding, and no two orders of sums round alike."""
+    if min(base.min(), arm.min()) < 0 or max(base.max(), arm.max()) > _HARDLY:
+        return False
+    return precision != "fp32" or float(np.abs(base - arm).max()) <= _FLOAT32_OF_ONE
 
 
 def _percent(error: float | None) -> str:

@@ -150,7 +150,9 @@ class _Judged:
         if state.duplicate_of is not None:
             return _all(blank, VerdictKind.DUPLICATE, state.duplicate_of)
         if state.refused is not None:
-            return _all(blank, VerdictKind.INVALID, f"its answers differ: {state.refused}")
+            untold = state.outputs is not None and state.outputs.nothing
+            words = "nobody can tell whether its answers differ" if untold else "its answers differ"
+            return _all(blank, VerdictKind.INVALID, f"{words}: {state.refused}")
         if state.failure is not None:
             return _all(blank, VerdictKind.INVALID, state.failure)
         return blank
