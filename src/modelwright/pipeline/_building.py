@@ -13,7 +13,7 @@ from typing import Any
 
 from modelwright._dataclass import dataclass
 from modelwright.data import DataSource, drawn, try_data
-from modelwright.errors import ExecutionError, InputError, WrightError
+from modelwright.errors import InputError, WrightError
 from modelwright.models import HfSource, OnnxSource, fetch
 from modelwright.pipeline._build import (
     BuildFailure,
@@ -31,6 +31,7 @@ from modelwright.pipeline._import import foresee_import, import_model
 from modelwright.pipeline._nodes import Route, export_node
 from modelwright.pipeline._recipe import Recipe
 from modelwright.plans import Executor, LocalExecutor, Node, NodeResult, Plan, peek_node
+from modelwright.stages.optimize import OPTIMIZE
 from modelwright.stages.quantize import QuantizeParams
 from modelwright.store import Store
 from modelwright.vocabulary import Data, OnProgress, Progress, silent, within
@@ -200,9 +201,9 @@ class _Job:
         if self._work is None or self._head is None or not all(node.id in ended for node in self._work.nodes):
             return None
         mine = [ended[node.id] for node in self._work.nodes]
-        failed = [error for item in mine if (error := item.result.cause) is not None]
+        failed = [item.result for item in mine if item.result.cause is not None]
         if failed:
-            return BuildFailure(self._recipe.target, _doubting_sizes(failed[0], self._recipe))
+            return BuildFailure(self._recipe.target, _why(failed[0], self._recipe))
         agree = self._work.agree
         return BuildResult(
             source=source_name(self._source),
@@ -217,17 +218,20 @@ class _Job:
         )
 
 
-def _doubting_sizes(error: WrightError, recipe: Recipe) -> WrightError:
-    """A model that refuses sizes which nobody told it is not at fault; one told may be wrong for a part of it."""
+def _why(failed: NodeResult, recipe: Recipe) -> WrightError:
+    """A model that is refused with sizes which nobody told it is not at fault; one told may be wrong for a part."""
+    error = failed.cause
+    assert error is not None, "it failed"
     guessed = [(item.name, item.size) for item in recipe.reasons.sizes if item.guessed]
-    doubted = guessed or (recipe.optimize.fix_dims if recipe.optimize is not None else ())
-    if not doubted or not isinstance(error, InputError | ExecutionError):
+    fixed = recipe.optimize.fix_dims if recipe.optimize is not None else ()
+    if not fixed or failed.node.stage is not OPTIMIZE or not isinstance(error, InputError):
         return error
-    words = ", ".join(f"{name} {size}" for name, size in doubted)
-    how = f"Sizes were guessed ({words}): give `dims`, or real `data`."
-    how = how if guessed else f"Its sizes were fixed ({words}): see that every part of it bears them."
+    words = ", ".join(f"{name} {size}" for name, size in guessed or fixed)
+    doubt = f"Its sizes were fixed ({words}): see that every part of it bears them."
+    if guessed:
+        doubt = f"Sizes were guessed ({words}): give `dims`, or real `data`."
     doubting = copy.copy(error)  # other targets may have met the same one
-    doubting.fix = f"{how} {error.fix}"
+    doubting.fix = f"{doubt} {error.fix}"
     return doubting
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from modelwright._dataclass import dataclass
 from modelwright._typed import typed
-from modelwright.stages.validate import OutputParity, answers_nothing, cosine_bound, is_quantized, judged_as
+from modelwright.stages.validate import OutputParity, cosine_bound, is_quantized, judged_as
 from modelwright.support._words import BlockedBy, Level, RowWord
 
 INPUTS, SEEDS = 8, 3
@@ -256,9 +256,8 @@ def judge_parity(seen: ParitySeen) -> LevelJudgement:
         return ended
     if seen.foreign:
         return LevelJudgement("fail", (f"the reference had loaded {_few(seen.foreign)}: it is none",))
-    told = [one for one in seen.outputs if not _is_nothing(one, seen)]
-    nothing = [one.parity.output for one in seen.outputs if one not in told and any(_unlike(one, seen))]
-    wrong = [text for one in told for text in _unlike(one, seen)]
+    wrong = [text for one in seen.outputs if not one.parity.nothing for text in _unlike(one, seen)]
+    nothing = [one.parity.output for one in seen.outputs if one.parity.nothing and any(_unlike(one, seen))]
     quantized = is_quantized(judged_as(seen.precision))
     if seen.writes:
         equal, asked = seen.texts
@@ -299,11 +298,6 @@ def _unlike(one: OutputSeen, seen: ParitySeen) -> Iterator[str]:
     limit = _FP32_ABS * max(1.0, one.largest)
     if seen.precision == "fp32" and not seen.on_chip and found.max_abs is not None and found.max_abs > limit:
         yield f"{found.output}: max-abs {found.max_abs:.3g}, {limit:.3g} is allowed"
-
-
-def _is_nothing(one: OutputSeen, seen: ParitySeen) -> bool:
-    precision = "fp16" if seen.on_chip else judged_as(seen.precision)
-    return answers_nothing(one.parity, precision, random=not seen.real)
 
 
 def parity_cosine(precision: str, *, on_chip: bool = False) -> float:

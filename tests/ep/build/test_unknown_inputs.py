@@ -87,3 +87,10 @@ def test_a_model_that_refuses_a_guessed_size_is_told_so(tmp_path):
     with pytest.raises(InputError) as caught:
         mw.build(path, "qnn-npu", precision="fp32", dims={"h": 64})
     assert caught.value.fix.startswith("Its sizes were fixed (h 64): see that every part of it bears them.")
+
+
+def test_what_has_nothing_to_do_with_sizes_is_not_blamed_on_them(tmp_path):
+    path = write(tmp_path, "(float[1,n] x) => (float[1,n] y) { y = Relu(x) }")
+    with pytest.raises(InputError) as caught:
+        mw.build(path, "qnn-npu", precision="fp16")
+    assert "sizes" not in caught.value.fix.lower()

@@ -192,6 +192,16 @@ def test_a_gelu_of_which_a_part_is_asked_about_by_name_stays_as_it_is(asked):
     assert fuse_gelu(model, {asked}) == 0
 
 
+def test_a_constant_of_more_axes_than_what_it_scales_keeps_the_gelu_apart():
+    """It gives the answer as many axes, which one operator would not."""
+    text = "(float[4] x) => (float[1,4] y) <float r = {1.4142135}, float[1,1] one = {1.0}, float h = {0.5}>"
+    text += " { s = Div(x, r) e = Erf(s) g = Add(e, one) w = Mul(x, g) y = Mul(w, h) }"
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 17]> g {text}')
+    for node in model.graph.node:
+        node.name = node.output[0]
+    assert fuse_gelu(model) == 0
+
+
 def test_gelus_one_behind_the_other_all_become_one_operator():
     one = "s{0} = Div({1}, r) e{0} = Erf(s{0}) g{0} = Add(e{0}, one) w{0} = Mul({1}, g{0}) y{0} = Mul(w{0}, h)"
     body = " ".join(one.format(number, f"y{number - 1}") for number in range(1, 4))

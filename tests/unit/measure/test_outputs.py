@@ -45,6 +45,8 @@ def test_other_answers_are_told_with_how_they_differ(base, arm, words):
     assert not check_outputs({"y": base}, {"y": arm}, "fp32").nothing
 
 
+SHARES = np.abs(RNG.standard_normal((1, 20_000))) ** 3
+SHARES = (SHARES / SHARES.sum()).astype(np.float32)
 CHANCES = (1e-8 * RNG.random((1, 1, 8, 8))).astype(np.float32)
 
 
@@ -59,6 +61,7 @@ CHANCES = (1e-8 * RNG.random((1, 1, 8, 8))).astype(np.float32)
         (CHANCES, CHANCES + np.float32(0.1), "w8a8", False),
         (CHANCES + np.float32(0.5), CHANCES, "w8a8", False),
         (CHANCES - np.float32(5e-9), CHANCES, "fp32", False),
+        (SHARES, SHARES[:, ::-1], "w8a8", False),
     ],
 )
 def test_nobody_can_tell_answers_of_next_to_nothing_apart(base, arm, precision, nothing):

@@ -19,7 +19,7 @@ def passes(wanted, got, name="y", precision="w8a8", *, random=False):
     gate = Gate(precision=precision)
     outputs = parity(*answers, Asked([{}] * len(wanted), gate, random=random))
     nothing = Fidelity(None, None)
-    checks = _verdicts(Ways(outputs, "as executed", nothing, nothing), gate, random=random)
+    checks = _verdicts(Ways(outputs, "as executed", nothing, nothing))
     return weakest(check.passed for check in checks)
 
 
@@ -55,6 +55,22 @@ def test_a_detector_that_sees_nothing_answers_rounding_and_that_is_no_fault(prec
     """PP-OCRv3 answers noise with 1e-8, and onnxruntime's own fusions make 1e-7 of it: it failed as floats."""
     got = NOTHING_SEEN + np.float32(off) * np.random.default_rng(2).random(NOTHING_SEEN.shape).astype(np.float32)
     assert passes(NOTHING_SEEN, got, precision=precision, random=random) is passed
+
+
+def test_shares_of_a_whole_say_something_however_small_each_of_them_is():
+    shares = np.random.default_rng(3).random((4, 1, 20_000))
+    shares = (shares / shares.sum(axis=-1, keepdims=True)).astype(np.float32)
+    assert passes(shares, shares[..., ::-1], "logits", precision="fp16", random=True) is False
+
+
+def test_beside_something_that_is_seen_a_small_channel_counts():
+    wanted = np.concatenate(
+        [np.full((4, 1, 1, 16, 16), 0.9), 5e-4 * np.random.default_rng(4).random((4, 1, 1, 16, 16))], 2
+    )
+    wanted = (wanted * np.random.default_rng(5).random(wanted.shape)).astype(np.float32)
+    broken = wanted.copy()
+    broken[:, :, 1] = 0
+    assert passes(wanted, broken, "mask", precision="fp16", random=True) is False
 
 
 def test_small_numbers_of_both_signs_are_no_chances():

@@ -104,7 +104,7 @@ def judged(wanted, got, precision="w8a8", picked=True, random=False):
     gate = Gate(precision=precision)
     outputs = parity(wanted, got, Asked([{}] * len(wanted), gate, random, names))
     nothing = Fidelity(None, None)
-    return _verdicts(Ways(outputs, "as executed", nothing, nothing), gate, random=random)
+    return _verdicts(Ways(outputs, "as executed", nothing, nothing))
 
 
 def passes(wanted, got, **how):
@@ -170,7 +170,7 @@ def test_places_that_non_maximum_suppression_picked_are_compared_by_what_is_ther
     for answers, good in ((got, True), (nothing, False)):
         gate, unknown = Gate(precision="w8a8"), Fidelity(None, None)
         outputs = parity(wanted, answers, Asked([{}] * SAMPLES, gate, False, frozenset({"indices"})))
-        checks = _verdicts(Ways(outputs, "as executed", unknown, unknown), gate, random=False)
+        checks = _verdicts(Ways(outputs, "as executed", unknown, unknown))
         assert all(check.passed for check in checks) is good
 
 

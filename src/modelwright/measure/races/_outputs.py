@@ -10,7 +10,7 @@ from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.graph import Precision
 from modelwright.metrics import compare, leaves
-from modelwright.stages.validate import cosine_bound, top1_bound
+from modelwright.stages.validate import cosine_bound, tells_nothing, top1_bound
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,8 +23,6 @@ else:
 Outputs = Mapping[str, Any]
 _HALVES = ("float16", "bfloat16")
 _COARSEST = "w8a8"
-# What is hardly a chance, and what float32 leaves of numbers around one.
-_HARDLY, _FLOAT32_OF_ONE = 1e-3, 1e-6
 
 
 @dataclass(frozen=True)
@@ -113,17 +111,10 @@ def _numbers(name: str, base: Leaf, arm: Leaf, precision: str) -> OutputCheck:
         different = f"cosine {cosine:.5f} of {name}, {precision} needs {least}"
     elif error is None or error > most:
         different = f"{name} is {_percent(error)} off, {precision} may be {most:.1%}"
-    nothing = different is not None and _is_nothing(base, arm, precision)
+    nothing = different is not None and tells_nothing([(base, arm)], rounded=precision != "fp32")
     if nothing:
         different = f"{name}, from 0 to 1, is next to nothing in both, and {scores.max_abs.value:.1g} apart at most"
     return OutputCheck(different, precision, cosine, error, None, scores.max_abs.value, nothing)
-
-
-def _is_nothing(base: Leaf, arm: Leaf, precision: str) -> bool:
-    """Chances of things that are not there: what is left is rounding, and no two orders of sums round alike."""
-    if min(base.min(), arm.min()) < 0 or max(base.max(), arm.max()) > _HARDLY:
-        return False
-    return precision != "fp32" or float(np.abs(base - arm).max()) <= _FLOAT32_OF_ONE
 
 
 def _percent(error: float | None) -> str:

@@ -30,7 +30,8 @@ def fuse_gelu(model: onnx.ModelProto, asked: Collection[str] = ()) -> int:
     constants = {
         tensor.name: float(onnx.numpy_helper.to_array(tensor).reshape(-1)[0])
         for tensor in graph.initializer
-        if all(size == 1 for size in tensor.dims) and tensor.data_type == onnx.TensorProto.FLOAT
+        # One of more axes would give what it is added to as many.
+        if tensor.data_type == onnx.TensorProto.FLOAT and list(tensor.dims) in ([], [1])
     }
     erfs = [node for node in graph.node if node.op_type == "Erf"]
     gelu = _Gelu(Links.of(graph), constants) if erfs else None

@@ -17,7 +17,6 @@ from modelwright.stages.validate._types import (
     OutputParity,
     ValidateOutcome,
     ValidateParams,
-    answers_nothing,
     cosine_bound,
     is_quantized,
     judged_as,
@@ -25,7 +24,7 @@ from modelwright.stages.validate._types import (
 )
 
 if TYPE_CHECKING:
-    from modelwright.stages.validate._kinds import are_classes, slice_axis
+    from modelwright.stages.validate._kinds import are_classes, slice_axis, tells_nothing
     from modelwright.stages.validate._listed import picked_outputs
     from modelwright.stages.validate._outputs import Asked, parity
     from modelwright.stages.validate._run import run_validate
@@ -40,6 +39,7 @@ else:
         picked_outputs="_listed",
         run_validate="_run",
         slice_axis="_kinds",
+        tells_nothing="_kinds",
     )
 
 __all__ = [
@@ -58,7 +58,6 @@ __all__ = [
     "OutputParity",
     "ValidateOutcome",
     "ValidateParams",
-    "answers_nothing",
     "are_classes",
     "cosine_bound",
     "is_quantized",
@@ -67,5 +66,6 @@ __all__ = [
     "picked_outputs",
     "run_validate",
     "slice_axis",
+    "tells_nothing",
     "top1_bound",
 ]

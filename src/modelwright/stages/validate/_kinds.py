@@ -39,6 +39,8 @@ BOX, _PICTURE = 4, 8
 _COLOURS, _RANGES, _BEYOND = 3, ((0.0, 255.0), (-1.0, 1.0), (0.0, 1.0)), 0.15
 # Of places: what counts as seen, how few that are, and how nearly always is always.
 _LIKELY, _FEW, _ALWAYS = 0.25, 0.05, 0.999
+# What is hardly a chance, and what float32 leaves of numbers around one.
+_HARDLY, _FLOAT32_OF_ONE = 1e-3, 1e-6
 # Chances are near 0 or near 1, but for a few; what is often between is a picture, a share or a level.
 _UNSURE, _SELDOM = (0.2, 0.8), 0.2
 
@@ -95,6 +97,18 @@ def _about(low: float, high: float, darkest: float, brightest: float) -> bool:
 
 def within_one(values: NDArray[Any]) -> bool:
     return float(values.min()) >= -1e-3 and float(values.max()) <= 1.001
+
+
+def tells_nothing(pairs: Iterable[tuple[NDArray[Any], NDArray[Any]]], *, rounded: bool) -> bool:
+    """Chances of next to nothing on both sides, such as a detector's where nothing is: most of them is rounding, and
+    one rounding is as good as another. Shares of a whole are none, however many there are. `rounded` on purpose."""
+    pairs = list(pairs)
+    if not pairs or any(one.size == 0 or float(one.min()) < 0.0 for one, _ in pairs):
+        return False
+    if any(max(float(one.max()), float(np.abs(other).max())) > _HARDLY for one, other in pairs):
+        return False
+    apart = max(float(np.abs(one.astype(np.float64) - other).max()) for one, other in pairs)
+    return (rounded or apart <= _FLOAT32_OF_ONE) and not are_shares([one for one, _ in pairs])
 
 
 def is_picture(answer: NDArray[Any]) -> bool:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from modelwright._dataclass import dataclass
 from modelwright._lazy import lazy
 from modelwright.metrics import Accumulator, masked
-from modelwright.stages.validate._kinds import kind_of, within_one
+from modelwright.stages.validate._kinds import kind_of, tells_nothing, within_one
 from modelwright.stages.validate._listed import Lists, PickedRows, find_lists, matched_rows, row_axis
 from modelwright.stages.validate._measures import Judged, equality, listed, measures
-from modelwright.stages.validate._types import CLOSE, Gate, OutputParity, is_quantized
+from modelwright.stages.validate._types import CLOSE, NOTHING_ROUNDED, Gate, OutputParity, is_quantized
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,6 +39,15 @@ class Asked:
         """Made-up inputs give near-ties, dead channels and saturated ones: only that nothing was rounded they can show
         closely."""
         return not (self.random and is_quantized(self.gate.precision))
+
+    @property
+    def rounded(self) -> bool:
+        return self.gate.precision != NOTHING_ROUNDED
+
+    @property
+    def may_tell_nothing(self) -> bool:
+        """What was rounded on purpose is excused by made-up inputs only, which nobody chose to be seen."""
+        return self.random or not self.rounded
 
 
 def parity(wanted: Sequence[Outputs], got: Sequence[Outputs], asked: Asked) -> tuple[OutputParity, ...]:
@@ -142,6 +151,7 @@ def _numbers(name: str, pairs: Pairs, feeds: Sequence[Mapping[str, Any]], asked:
         measures=seen,
         finite=any(bool(np.isfinite(_plain(one)).any()) for one, _ in pairs),
         within_one=bool(judged) and all(float(one.min()) >= 0.0 and within_one(one) for one, _ in judged),
+        nothing=asked.may_tell_nothing and tells_nothing(judged, rounded=asked.rounded),
     )
 
 

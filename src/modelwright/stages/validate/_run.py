@@ -23,8 +23,9 @@ from modelwright.stages.validate._types import (
     UNKNOWN,
     Gate,
     GateCheck,
+    Measure,
+    OutputParity,
     ValidateOutcome,
-    answers_nothing,
     cosine_bound,
     is_quantized,
 )
@@ -71,7 +72,7 @@ def run_validate(candidate: str, reference: str, workdir: str, params: Gate, dat
         checks.append(GateCheck(REPEATABLE, None, _DRAWS))
         found = replace(found, outputs=())
     if found.outputs:
-        checks += _verdicts(found, params, random=data.random)
+        checks += _verdicts(found)
     if unchanged(candidate, reference):
         checks.append(GateCheck(UNCHANGED, True, _SAME_FILE))
     if data.random and is_quantized(params.precision) and not params.inherited:
@@ -203,7 +204,7 @@ def _fits(value: ValueSpec, expected: ValueSpec) -> bool:
     return all(not (isinstance(a, int) and isinstance(b, int)) or a == b for a, b in pairs)
 
 
-def _verdicts(found: Ways, gate: Gate, *, random: bool) -> list[GateCheck]:
+def _verdicts(found: Ways) -> list[GateCheck]:
     outputs = found.outputs
     broken = next((item for item in outputs if item.reason is not None), None)
     if broken is not None:
@@ -217,25 +218,27 @@ def _verdicts(found: Ways, gate: Gate, *, random: bool) -> list[GateCheck]:
     if empty and len(empty) == sum(item.equal is None for item in outputs):
         words = f"nothing finite was compared: {', '.join(empty)} of the export hold NaN or infinity only"
         others = replace(found, outputs=tuple(item for item in outputs if item.equal is not None))
-        return [GateCheck("comparable outputs", None, words), *_measured(others, gate, random=random)]
-    return [GateCheck("comparable outputs", True, f"{len(outputs)} outputs"), *_measured(found, gate, random=random)]
+        return [GateCheck("comparable outputs", None, words), *_measured(others)]
+    return [GateCheck("comparable outputs", True, f"{len(outputs)} outputs"), *_measured(found)]
 
 
-def _measured(found: Ways, gate: Gate, *, random: bool) -> Iterator[GateCheck]:
+def _measured(found: Ways) -> Iterator[GateCheck]:
     """Each measure once, by the output that fails it, else by one of which nobody can say, else by the first."""
     by_name: dict[str, list[GateCheck]] = {}
     for item in found.outputs:
-        nothing = answers_nothing(item, gate.precision, random=random)
         for measure in item.measures:
-            kind = f"judged as {item.kind}, " if item.kind is not None else ""
-            words = f"{item.output}, {kind}{found.decided_by}: {measure.detail}"
-            if nothing and not measure.passed:
-                words = _NOTHING.format(f"{item.output}, from 0 to 1, differs by {item.max_abs:.1g} at most")
-            passed = None if nothing and not measure.passed else measure.passed
-            by_name.setdefault(measure.name, []).append(GateCheck(measure.name, passed, words))
+            by_name.setdefault(measure.name, []).append(_check(item, measure, found))
     for checks in by_name.values():
         worst = weakest(check.passed for check in checks)
         yield next(check for check in checks if check.passed is worst)
+
+
+def _check(item: OutputParity, measure: Measure, found: Ways) -> GateCheck:
+    if item.nothing and not measure.passed:
+        apart = f"{item.output}, from 0 to 1, differs by {item.max_abs:.1g} at most"
+        return GateCheck(measure.name, None, _NOTHING.format(apart))
+    kind = f"judged as {item.kind}, " if item.kind is not None else ""
+    return GateCheck(measure.name, measure.passed, f"{item.output}, {kind}{found.decided_by}: {measure.detail}")
 
 
 def _bound(gate: Gate) -> float:

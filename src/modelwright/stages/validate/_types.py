@@ -15,8 +15,6 @@ UNKNOWN = "runs; accuracy unknown: no real data"
 NOT_RUN = "not run: give real data"
 UNCHANGED = "unchanged"
 NOTHING_ROUNDED = "fp32"
-# What float32 leaves of numbers around one, and what is hardly a chance.
-_FLOAT32_OF_ONE, _HARDLY = 1e-6, 1e-3
 OutputKind = Literal["scores", "chances", "boxes", "detections", "embeddings", "states", "maps", "images", "other"]
 CLOSE, EQUAL = "close to the export", "equal to the export"
 Way = Literal["as executed", "as written"]
@@ -106,7 +104,8 @@ class OutputParity:
 
     Numbers have a cosine, and a `kind`, which says by which `measures` they are judged. `equal` is for what is right or
     wrong (classes, masks, words): the share that is the same, over all samples. `finite`: the export gave a number to
-    compare with. `within_one`: all its numbers are between 0 and 1, as chances are.
+    compare with. `within_one`: all its numbers are between 0 and 1, as chances are. `nothing`: they are next
+    to nothing on both sides, so what is not close tells nothing.
     """
 
     output: str
@@ -120,6 +119,7 @@ class OutputParity:
     measures: tuple[Measure, ...] = ()
     finite: bool = True
     within_one: bool = False
+    nothing: bool = False
 
 
 @dataclass(frozen=True)
@@ -176,16 +176,6 @@ class ValidateOutcome:
     def unchanged(self) -> bool:
         """It is the file that it came from: only what onnxruntime executes of it may differ from what is written."""
         return any(check.name == UNCHANGED for check in self.checks)
-
-
-def answers_nothing(item: OutputParity, precision: str, *, random: bool) -> bool:
-    """Chances of next to nothing, such as a detector's where nothing is: most of them is rounding, and one rounding is
-    as good as another. What was rounded on purpose is excused by made-up inputs only, which nobody chose to be seen."""
-    if not item.within_one or item.max_abs is None:
-        return False
-    if precision == NOTHING_ROUNDED:
-        return item.max_abs <= _FLOAT32_OF_ONE
-    return random and item.max_abs <= _HARDLY
 
 
 def is_quantized(precision: str) -> bool:
