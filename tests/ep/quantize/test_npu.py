@@ -202,6 +202,17 @@ def test_a_constant_of_more_axes_than_what_it_scales_keeps_the_gelu_apart():
     assert fuse_gelu(model) == 0
 
 
+def test_a_gelu_of_which_a_branch_reads_a_part_stays_as_it_is():
+    """The branch would read what nobody makes any more: a good model became one that does not open."""
+    model = gelu("x first")
+    reads = onnx.helper.make_graph(
+        [onnx.helper.make_node("Identity", ["erf"], ["t"])], "then", [], [onnx.ValueInfoProto(name="t")]
+    )
+    branch = onnx.helper.make_node("If", ["cond"], ["z"], name="if", then_branch=reads, else_branch=reads)
+    model.graph.node.append(branch)
+    assert fuse_gelu(model) == 0
+
+
 def test_gelus_one_behind_the_other_all_become_one_operator():
     one = "s{0} = Div({1}, r) e{0} = Erf(s{0}) g{0} = Add(e{0}, one) w{0} = Mul({1}, g{0}) y{0} = Mul(w{0}, h)"
     body = " ".join(one.format(number, f"y{number - 1}") for number in range(1, 4))

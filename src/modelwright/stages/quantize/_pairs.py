@@ -114,7 +114,7 @@ class _Pair:
 
 @dataclass(frozen=True)
 class Links:
-    """Who writes and who reads each tensor."""
+    """Who writes and who reads each tensor, also from inside its subgraphs."""
 
     makers: dict[str, onnx.NodeProto]
     readers: dict[str, list[onnx.NodeProto]]
@@ -124,7 +124,7 @@ class Links:
     def of(cls, graph: onnx.GraphProto) -> Links:
         readers: dict[str, list[onnx.NodeProto]] = defaultdict(list)
         for node in graph.node:
-            for name in dict.fromkeys(node.input):
+            for name in dict.fromkeys(names_read(node)):
                 readers[name].append(node)
         makers = {name: node for node in graph.node for name in node.output}
         return cls(makers, readers, frozenset(value.name for value in graph.output))
