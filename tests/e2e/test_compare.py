@@ -78,8 +78,9 @@ def test_arms_that_both_see_nothing_are_not_called_different(wright, tmp_path):
         nodes = [helper.make_node("Add", ["x", "b"], ["h"]), helper.make_node("Sigmoid", ["h"], ["y"])]
         ends = [models.value("x", shape=[1, 64])], [models.value("y", shape=[1, 64])]
         models.save(models.model(nodes, *ends, [numpy_helper.from_array(np.float32([shift]), "b")]), tmp_path, name)
-    answer = wright("compare", "one.onnx", "two.onnx", *QUICK)
+    answer = wright("compare", "one.onnx", "two.onnx", *QUICK, "--html", "page.html")
     assert answer.code == 6
+    assert "wright compare one.onnx two.onnx --data DATA" in (tmp_path / "page.html").read_text()
     assert "error: cannot tell whether two answers what one answers" in answer.err
     assert "give real samples" in answer.err
     assert "next to nothing" in answer.out

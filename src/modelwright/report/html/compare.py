@@ -160,7 +160,10 @@ def _only(values: list[float], wanted: list[bool]) -> tuple[float | None, ...]:
 
 def _steps(result: CompareResult, rivals: list[ArmResult]) -> tuple[NextStep, ...]:
     broken = next((arm for arm in rivals if arm.refused is not None), None)
-    if broken is not None and not (broken.outputs is not None and broken.outputs.nothing):
+    if broken is not None and broken.outputs is not None and broken.outputs.nothing:
+        asked = command("compare", *result.arms_as_written, "--data", "DATA")
+        return (NextStep("Give real samples in which there is something.", asked),)
+    if broken is not None:
         base = result.arms[0].model
         asked = command("debug", broken.model, "--reference", base)
         return (NextStep(f"Find where {broken.name} and {result.base} part.", asked),)
